@@ -83,7 +83,7 @@ func (h *handler) getAllocation(c *call) (answer, error) {
 }
 
 func (h *handler) listAllocations(c *call) (answer, error) {
-	if status := c.parameters(listParameters...); status != nil {
+	if status := c.parameters(ListParameters...); status != nil {
 		return answer{}, status
 	}
 	if status := service.ListedAllocations.Check(c.query.Fields); status != nil {
@@ -130,7 +130,7 @@ func (h *handler) patchAllocation(c *call) (answer, error) {
 }
 
 func (h *handler) deleteAllocation(c *call) (answer, error) {
-	options, status := h.options(c, deleteParameters...)
+	options, status := h.options(c, DeleteParameters...)
 	if status != nil {
 		return answer{}, status
 	}

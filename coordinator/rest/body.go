@@ -87,12 +87,12 @@ func (h *handler) options(c *call, parameters ...string) (api.DeleteOptions, *ap
 	return api.DecodeDeleteOptions(text)
 }
 
-// cancelParameters are those of a cancel, deleteParameters of a delete, and
-// releaseParameters of a delete of several objects.
+// CancelParameters are those of a cancel, DeleteParameters of a delete, and
+// ReleaseParameters of a delete of several objects.
 var (
-	cancelParameters  = []string{"gracePeriodSeconds", "propagationPolicy"}
-	deleteParameters  = append([]string{"dryRun"}, cancelParameters...)
-	releaseParameters = append([]string{"labelSelector"}, deleteParameters...)
+	CancelParameters  = []string{"gracePeriodSeconds", "propagationPolicy"}
+	DeleteParameters  = append([]string{"dryRun"}, CancelParameters...)
+	ReleaseParameters = append([]string{"labelSelector"}, DeleteParameters...)
 )
 
 // optional reads a body as JSON, converting YAML. The body need not be there.

@@ -17,6 +17,7 @@ import (
 	"github.com/musterd/muster/cmd/reference"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/rest/restdoc"
 	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/test/fresh"
 	"github.com/musterd/muster/test/resttest"
@@ -67,7 +68,7 @@ func documentedWorld(t *testing.T) http.Handler {
 		Login: &api.LoginMethod{Issuer: "https://login.example.org", ClientID: "muster", Scopes: []string{"email"}},
 	})
 	examples := map[string]string{}
-	for _, r := range rest.Routes() {
+	for _, r := range restdoc.Routes() {
 		examples[r.Pattern()] = r.Example
 	}
 	const unit = `"spec": {"resources": {"requests": {"cpu": "1"}}}`
@@ -128,7 +129,7 @@ func TestEveryRouteIsDescribed(t *testing.T) {
 		kinds[k.Name], kinds[k.Name+"List"] = true, true
 	}
 	registered := map[string]bool{}
-	for _, r := range rest.Routes() {
+	for _, r := range restdoc.Routes() {
 		registered[r.Pattern()] = true
 		switch {
 		case r.Text == "":
@@ -139,7 +140,7 @@ func TestEveryRouteIsDescribed(t *testing.T) {
 			t.Errorf("%s has the body %q and the answer %q: one is no kind of the reference", r.Pattern(), r.Body, r.Answer)
 		}
 	}
-	for _, pattern := range rest.Described() {
+	for _, pattern := range restdoc.Described() {
 		if !registered[pattern] {
 			t.Errorf("%s is described and not served", pattern)
 		}
@@ -162,7 +163,7 @@ var elsewhere = map[string]int{
 }
 
 func TestExamplesOfRoutesAreAnsweredAsDescribed(t *testing.T) {
-	for _, r := range rest.Routes() {
+	for _, r := range restdoc.Routes() {
 		t.Run(r.Pattern(), func(t *testing.T) {
 			h := documentedWorld(t)
 			path, document, _ := strings.Cut(r.Example, " ")
@@ -215,7 +216,7 @@ func fieldsAreOf(t *testing.T, kind string, answer []byte) {
 
 func TestRoutesTakeTheirParametersAndNoOthers(t *testing.T) {
 	h := documentedWorld(t)
-	for _, r := range rest.Routes() {
+	for _, r := range restdoc.Routes() {
 		if !strings.HasPrefix(r.Path, "/api/") {
 			continue
 		}
@@ -234,7 +235,7 @@ func TestRoutesTakeTheirParametersAndNoOthers(t *testing.T) {
 
 func TestRoutesLetInTheirCallersAndNoOthers(t *testing.T) {
 	h := documentedWorld(t)
-	for _, r := range rest.Routes() {
+	for _, r := range restdoc.Routes() {
 		if r.Access == "anyone" {
 			if answer := sendExample(h, r.Method, r.Example, ""); answer.Code != r.Code {
 				t.Errorf("%s without a token: %d", r.Pattern(), answer.Code)
@@ -296,7 +297,7 @@ var parameters = map[string][3]string{ // type and range, default, meaning
 func TestParametersKeepToTheirRanges(t *testing.T) {
 	h := documentedWorld(t)
 	used := map[string]bool{}
-	for _, r := range rest.Routes() {
+	for _, r := range restdoc.Routes() {
 		for _, p := range r.Parameters {
 			used[p] = true
 			if parameters[p] == [3]string{} {
@@ -327,7 +328,7 @@ func TestTheSelectorsThatTheReferenceNamesWork(t *testing.T) {
 		"Allocation": "allocations", "Job": "jobs", "Node": "nodes", "ResourceQuota": "resourcequotas", "QuotaTree": "quotatrees",
 		"QuotaForest": "quotaforests", "QuotaBinding": "quotabindings", "Tenant": "tenants", "Namespace": "namespaces", "RoleBinding": "rolebindings", "Event": "events", "Queue": "queues", "PriorityClass": "priorityclasses",
 	}
-	for kind, fields := range rest.FieldSelectors() {
+	for kind, fields := range restdoc.FieldSelectors() {
 		for _, f := range fields {
 			if answer := sendExample(h, "GET", "/api/v1/"+at[kind]+"?fieldSelector="+f+"=x", token); answer.Code != http.StatusOK {
 				t.Errorf("%s by %s: %d %s", kind, f, answer.Code, answer.Body)
@@ -370,7 +371,7 @@ func TestTheReferenceOfRoutesIsFresh(t *testing.T) {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", name, p[0], p[1], p[2])
 	}
 	b.WriteString("\nFields of `fieldSelector`:\n\n| kind | fields |\n|---|---|\n")
-	selectors := rest.FieldSelectors()
+	selectors := restdoc.FieldSelectors()
 	for _, kind := range slices.Sorted(maps.Keys(selectors)) {
 		fmt.Fprintf(&b, "| %s | `%s` |\n", kind, strings.Join(selectors[kind], "`, `"))
 	}
@@ -385,7 +386,7 @@ func TestTheReferenceOfRoutesIsFresh(t *testing.T) {
 		fmt.Fprintf(&b, "| %d | %s | %s | %s |\n", c.code, api.Errorf(c.code, "").Reason, c.meaning, c.next)
 	}
 	b.WriteString("\n## Routes\n")
-	for _, r := range rest.Routes() {
+	for _, r := range restdoc.Routes() {
 		writeRoute(&b, r)
 	}
 	fresh.File(t, filepath.Join("..", "..", "docs", "reference", "rest.md"), b.String())
@@ -417,7 +418,7 @@ func TestTheReferenceOfRolesIsFresh(t *testing.T) {
 	fresh.File(t, filepath.Join("..", "..", "docs", "reference", "roles.md"), b.String())
 }
 
-func writeRoute(b *strings.Builder, r rest.Route) {
+func writeRoute(b *strings.Builder, r restdoc.Route) {
 	fmt.Fprintf(b, "\n### %s\n\n%s\n\n| | |\n|---|---|\n| for | %s%s |\n", r.Pattern(), r.Text, r.Access, map[bool]string{true: ", in the whole cluster"}[r.Everywhere])
 	if len(r.Parameters) > 0 {
 		fmt.Fprintf(b, "| parameters | `%s` |\n", strings.Join(r.Parameters, "`, `"))

@@ -71,7 +71,7 @@ func (h *handler) getJobStatus(c *call) (answer, error) {
 }
 
 func (h *handler) listJobs(c *call) (answer, error) {
-	if status := c.parameters(listParameters...); status != nil {
+	if status := c.parameters(ListParameters...); status != nil {
 		return answer{}, status
 	}
 	if status := service.ListedJobs.Check(c.query.Fields); status != nil {
@@ -102,7 +102,7 @@ func (h *handler) patchJob(c *call) (answer, error) {
 }
 
 func (h *handler) cancelJob(c *call) (answer, error) {
-	options, status := h.options(c, cancelParameters...)
+	options, status := h.options(c, CancelParameters...)
 	if status != nil {
 		return answer{}, status
 	}
@@ -133,7 +133,7 @@ func (h *handler) boostJob(c *call) (answer, error) {
 }
 
 func (h *handler) deleteJob(c *call) (answer, error) {
-	options, status := h.options(c, deleteParameters...)
+	options, status := h.options(c, DeleteParameters...)
 	if status != nil {
 		return answer{}, status
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 func (h *handler) listNodes(c *call) (answer, error) {
-	if status := c.parameters(listParameters...); status != nil {
+	if status := c.parameters(ListParameters...); status != nil {
 		return answer{}, status
 	}
 	if status := service.ListedNodes.Check(c.query.Fields); status != nil {

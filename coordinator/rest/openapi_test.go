@@ -14,7 +14,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/cmd/reference"
-	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/rest/restdoc"
 	"github.com/musterd/muster/test/fresh"
 )
 
@@ -39,7 +39,7 @@ func openAPIDocument(t *testing.T) object {
 		delete(s, "required") // some routes answer a part of a kind, such as its status
 		schemas[k.Name] = s
 	}
-	for _, r := range rest.Routes() {
+	for _, r := range restdoc.Routes() {
 		for _, kind := range []string{r.Body, r.Answer} {
 			if one, isList := strings.CutSuffix(kind, "List"); isList {
 				schemas[kind] = listSchema(one)
@@ -72,7 +72,7 @@ func openAPIDocument(t *testing.T) object {
 var placeholder = regexp.MustCompile(`\{(\w+)\}`)
 
 // operation describes one route.
-func operation(t *testing.T, r rest.Route) object {
+func operation(t *testing.T, r restdoc.Route) object {
 	t.Helper()
 	target, document, _ := strings.Cut(r.Example, " ")
 	o := object{
@@ -98,7 +98,7 @@ func operation(t *testing.T, r rest.Route) object {
 	return o
 }
 
-func requestBody(r rest.Route) object {
+func requestBody(r restdoc.Route) object {
 	if r.Method == http.MethodPatch {
 		return object{
 			"description": "A merge patch (RFC 7386) of a " + r.Body + ".", "required": true,
@@ -112,7 +112,7 @@ func requestBody(r rest.Route) object {
 // schemaRef refers to the schema of a kind.
 func schemaRef(kind string) object { return object{"$ref": "#/components/schemas/" + kind} }
 
-func responses(r rest.Route) object {
+func responses(r restdoc.Route) object {
 	status := object{"application/json": object{"schema": schemaRef("Status")}}
 	all := object{"default": object{"description": "The request is refused or has failed.", "content": status}}
 	success := object{"description": "Success."}
@@ -145,7 +145,7 @@ func responses(r rest.Route) object {
 }
 
 // operationID is a name of a route, unique in the document.
-func operationID(r rest.Route) string {
+func operationID(r restdoc.Route) string {
 	id := strings.ToLower(r.Method)
 	for part := range strings.SplitSeq(strings.TrimPrefix(strings.TrimPrefix(r.Path, "/api/v1"), "/"), "/") {
 		part = strings.Trim(strings.ReplaceAll(part, ".", "-"), "{}")
@@ -312,7 +312,7 @@ func TestTheDescriptionIsServed(t *testing.T) {
 func TestThePageHasEveryRouteAndKind(t *testing.T) {
 	page := sendExample(documentedWorld(t), "GET", "/docs", "").Body.String()
 	ids := map[string]bool{}
-	for _, r := range rest.Routes() {
+	for _, r := range restdoc.Routes() {
 		if id := operationID(r); ids[id] || !strings.Contains(page, `<details id="`+id+`">`) {
 			t.Errorf("%s: its id %s is absent or taken", r.Pattern(), id)
 		} else {

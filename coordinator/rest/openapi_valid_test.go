@@ -15,6 +15,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/rest/restdoc"
 	"github.com/musterd/muster/coordinator/service"
 )
 
@@ -30,7 +31,7 @@ func checkedHandler(tb testing.TB, c rest.Config) http.Handler {
 func validAnswers(tb testing.TB, next http.Handler) http.Handler {
 	tb.Helper()
 	described := http.NewServeMux()
-	for _, r := range rest.Routes() {
+	for _, r := range restdoc.Routes() {
 		described.Handle(r.Pattern(), http.NotFoundHandler())
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -36,22 +36,23 @@ type query struct {
 	past         *service.PastQuery  // likewise
 }
 
-// allowUnknownResources is a parameter of changes of quota.
-const allowUnknownResources = "allowUnknownResources"
+// AllowUnknownResources is a parameter of changes of quota.
+const AllowUnknownResources = "allowUnknownResources"
 
-// getParameters are those of a get of one object.
-var getParameters = []string{"resourceVersion"}
+// GetParameters are those of a get of one object.
+var GetParameters = []string{"resourceVersion"}
 
 // reading makes that the read shows the state that resourceVersion asks for.
 func (c *call) reading(known ...string) *api.Status {
-	if status := c.parameters(append(known, getParameters...)...); status != nil {
+	if status := c.parameters(append(known, GetParameters...)...); status != nil {
 		return status
 	}
 	c.r = c.r.WithContext(service.WithAsOf(c.ctx(), c.query.AsOf()))
 	return nil
 }
 
-var listParameters = []string{"labelSelector", "fieldSelector", "limit", "continue", "watch", "resourceVersion"}
+// ListParameters are those of a list of objects.
+var ListParameters = []string{"labelSelector", "fieldSelector", "limit", "continue", "watch", "resourceVersion"}
 
 // parameters reads the query string; names not in known are refused.
 func (c *call) parameters(known ...string) *api.Status {
@@ -138,7 +139,7 @@ func (q *query) set(name, value string) *api.Status {
 		}
 	case "propagationPolicy":
 		q.propagation = value
-	case allowUnknownResources:
+	case AllowUnknownResources:
 		if q.allowUnknown, err = strconv.ParseBool(value); err != nil {
 			err = fmt.Errorf("want true or false")
 		}

@@ -8,7 +8,7 @@ import (
 
 // listing reads the parameters of a list.
 func listing[T any](c *call, l service.Listed[T]) *api.Status {
-	if status := c.parameters(listParameters...); status != nil {
+	if status := c.parameters(ListParameters...); status != nil {
 		return status
 	}
 	return l.Check(c.query.Fields)

@@ -43,11 +43,11 @@ func routeDocuments[T api.QuotaDocument](h *handler, collection, one string, kin
 }
 
 func (h *handler) resourceQuotas() documented[api.ResourceQuota] {
-	return documented[api.ResourceQuota]{service.ResourceQuotas(h.Service), func(c *call) (namespace, name string) { return c.namespace, c.name }, []string{allowUnknownResources}}
+	return documented[api.ResourceQuota]{service.ResourceQuotas(h.Service), func(c *call) (namespace, name string) { return c.namespace, c.name }, []string{AllowUnknownResources}}
 }
 
 func (h *handler) quotaTrees() documented[api.QuotaTree] {
-	return documented[api.QuotaTree]{service.QuotaTrees(h.Service), clusterKey, []string{allowUnknownResources}}
+	return documented[api.QuotaTree]{service.QuotaTrees(h.Service), clusterKey, []string{AllowUnknownResources}}
 }
 
 func (h *handler) quotaForests() documented[api.QuotaForest] {

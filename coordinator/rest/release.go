@@ -34,13 +34,13 @@ func (h *handler) bulkRelease(c *call) (answer, error) {
 }
 
 func (h *handler) deleteAllocations(c *call) (answer, error) {
-	if status := c.parameters(releaseParameters...); status != nil {
+	if status := c.parameters(ReleaseParameters...); status != nil {
 		return answer{}, status
 	}
 	if status := api.CheckReleaseSelector("query parameter labelSelector", c.r.URL.Query().Get("labelSelector")); status != nil {
 		return answer{}, status
 	}
-	options, status := h.options(c, releaseParameters...)
+	options, status := h.options(c, ReleaseParameters...)
 	if status != nil {
 		return answer{}, status
 	}

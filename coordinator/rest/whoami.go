@@ -28,14 +28,3 @@ func (h *handler) routeCallers(v1 string) {
 		return ok(shown), nil
 	})
 }
-
-// callerRoutes describes those routes.
-func callerRoutes() map[string]description {
-	return map[string]description{
-		"GET /api/v1/whoami": {text: "Shows the caller: the user, the proof, the groups, the tenant and the roles in force. Each token may ask, one without a role too.", answer: "WhoAmI", code: 200, example: "/api/v1/whoami"},
-		"GET /api/v1/login": {
-			text: "Names the identity provider that people log in at, for muster login.", answer: "LoginMethod", code: 200,
-			refusals: map[int]string{http.StatusNotFound: "the cluster has no identity provider"}, example: "/api/v1/login",
-		},
-	}
-}

@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/cmd/muster/dev"
-	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/rest/restdoc"
 )
 
 // logs are the lines of all programs, at level debug.
@@ -198,7 +198,7 @@ func TestNoSecretLeavesACluster(t *testing.T) {
 		w.none("the answer to "+what, text)
 	}
 	reads := 0
-	for _, r := range rest.Routes() {
+	for _, r := range restdoc.Routes() {
 		if r.Method != http.MethodGet {
 			continue
 		}

@@ -149,6 +149,7 @@ var table = map[string]row{
 	"coordinator/access":                          {layer: adapter, neighbours: []string{"coordinator/oidc", "coordinator/service", "coordinator/store", "pki"}},
 	"coordinator/gate":                            {layer: adapter, neighbours: []string{"coordinator/service"}},
 	"coordinator/rest":                            {layer: adapter, neighbours: []string{"coordinator/gate", "coordinator/service", "netlimit", "websocket", "yamldoc"}},
+	"coordinator/rest/restdoc":                    {layer: adapter, neighbours: []string{"coordinator/rest", "coordinator/service"}, testOnly: true},
 	"coordinator/grpcapi":                         {layer: adapter, neighbours: []string{"coordinator/gate", "coordinator/service", "proto/muster/api/v1", "proto/muster/v1", "rpcauth", "wire"}},
 	"coordinator/enroll":                          {layer: adapter, neighbours: []string{"coordinator/store", "pki", "pki/folder", "proto/muster/v1", "rpcauth"}},
 	"coordinator/rpc":                             {layer: adapter, neighbours: []string{"coordinator/store", "proto/muster/v1", "proto/scheduler/v1", "wire", "wire/limits"}},

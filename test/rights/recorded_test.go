@@ -4,13 +4,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/rest/restdoc"
 	"github.com/musterd/muster/coordinator/service"
 )
 
 // rightOf is the right that a request of a client has asked for, and its place; false for
 // a request that needs no token.
-func (h *house) rightOf(all map[string]rest.Route, a answered) (asked, bool) {
+func (h *house) rightOf(all map[string]restdoc.Route, a answered) (asked, bool) {
 	r, found := all[a.pattern]
 	if !found {
 		return asked{}, false

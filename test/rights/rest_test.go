@@ -9,13 +9,14 @@ import (
 	"testing"
 
 	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/rest/restdoc"
 	"github.com/musterd/muster/coordinator/service"
 )
 
 // routes are the routes that need a right, by pattern.
-func routes() map[string]rest.Route {
-	all := map[string]rest.Route{}
-	for _, r := range rest.Routes() {
+func routes() map[string]restdoc.Route {
+	all := map[string]restdoc.Route{}
+	for _, r := range restdoc.Routes() {
 		if r.Kind != "" {
 			all[r.Pattern()] = r
 		}
@@ -24,13 +25,13 @@ func routes() map[string]rest.Route {
 }
 
 // namesTenant reports whether a route is about an object of a tenant.
-func namesTenant(r rest.Route) bool {
+func namesTenant(r restdoc.Route) bool {
 	return strings.Contains(r.Path, "{namespace}") || strings.Contains(r.Path, "{tenant}") || r.Kind == service.KindTenants && strings.Contains(r.Path, "{name}") ||
 		slices.Contains(ofTenants, r.Kind) && (strings.Contains(r.Path, "{name}") || r.Verb == service.VerbCreate)
 }
 
 // placesOf are the places that a route is about.
-func placesOf(r rest.Route) []place {
+func placesOf(r restdoc.Route) []place {
 	namespaced := slices.ContainsFunc(service.Rights(), func(right service.Right) bool { return right.Kind == r.Kind && right.Namespaced })
 	switch {
 	case namesTenant(r):
@@ -63,7 +64,7 @@ func tenantAt(p place) string {
 }
 
 // request is a request of a route at a place.
-func (h *house) request(r rest.Route, p place) *http.Request {
+func (h *house) request(r restdoc.Route, p place) *http.Request {
 	tenant := tenantAt(p)
 	path := strings.NewReplacer("{namespace}", tenant, "{tenant}", tenant, "{tree}", "tree", "{domain}", "example.com", "{name}", h.nameIn(r.Kind, tenant)).Replace(r.Path)
 	body, kind := "{}", "application/json"
@@ -91,7 +92,7 @@ func (h *house) request(r rest.Route, p place) *http.Request {
 
 // askREST asks every route as every role. A list is asked as a watch too.
 func askREST(t *testing.T, h *house, see func(door, asked) answers) {
-	ask := func(r rest.Route, p place, verb service.Verb, query string) {
+	ask := func(r restdoc.Route, p place, verb service.Verb, query string) {
 		row := see(overREST, asked{r.Kind, verb, p})
 		for i, want := range row {
 			request := h.request(r, p)

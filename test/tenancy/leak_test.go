@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/musterd/muster/coordinator/rest"
+	"github.com/musterd/muster/coordinator/rest/restdoc"
 )
 
 // own fills the path of a route with the names of ml, and of the objects that all
@@ -22,7 +22,7 @@ func own(path string) string {
 func TestNoAnswerOfRESTNamesTheWorkOfOthers(t *testing.T) {
 	w := open(t)
 	read, seen := 0, 0
-	for _, r := range rest.Routes() {
+	for _, r := range restdoc.Routes() {
 		if r.Method != http.MethodGet {
 			continue
 		}

@@ -1,4 +1,4 @@
-package rest
+package restdoc
 
 import (
 	"maps"
@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/rest"
 	"github.com/musterd/muster/coordinator/service"
 )
 
@@ -56,7 +57,7 @@ func workRoutes() map[string]description {
 			refusals: map[int]string{409: "the allocation has another resourceVersion than the patch, is ending, is a member of a job, or runs and cannot change its queue"}, example: allocations + `/web {"metadata": {"labels": {"team": "vision"}}}`,
 		},
 		"DELETE " + in + "allocations/{name}": {
-			text: "Ends an allocation, with notice and grace, and removes the object once the devices are free. With propagationPolicy Background gets and lists show the object no more; its name is free once it has stopped.", extra: deleteParameters, body: "DeleteOptions", optional: true, answer: "Allocation", code: 200,
+			text: "Ends an allocation, with notice and grace, and removes the object once the devices are free. With propagationPolicy Background gets and lists show the object no more; its name is free once it has stopped.", extra: rest.DeleteParameters, body: "DeleteOptions", optional: true, answer: "Allocation", code: 200,
 			refusals: map[int]string{409: "the allocation is a member of a job; cancel or delete the job; or the preconditions do not hold"}, example: allocations + `/web {"gracePeriodSeconds": 60}`,
 		},
 		"POST " + in + "allocations/bulk-release": {
@@ -65,7 +66,7 @@ func workRoutes() map[string]description {
 		},
 		"DELETE " + in + "allocations": {
 			text: "Ends the allocations that labelSelector selects, as bulk-release does. The selector is not empty.", body: "DeleteOptions", optional: true, answer: "BulkRelease", code: 200,
-			extra: releaseParameters, example: allocations + "?labelSelector=team%3Dvision&dryRun=true",
+			extra: rest.ReleaseParameters, example: allocations + "?labelSelector=team%3Dvision&dryRun=true",
 		},
 		"GET " + in + "allocations/{name}/explain": {text: "Says why an allocation does not run, whether it can, and what would help.", answer: "Explanation", code: 200, extra: []string{"nodes"}, example: allocations + "/web/explain?nodes=all"},
 		"GET " + in + "allocations/{name}/quota":   {text: "Shows the places of an allocation on its quota trees, or the quota that is short.", answer: "QuotaExplanation", code: 200, example: allocations + "/web/quota"},
@@ -80,7 +81,7 @@ func workRoutes() map[string]description {
 		"GET " + in + "jobs/{name}":        {text: "Shows a job. With wait the answer comes once the first unit runs or has ended, or the time is over.", answer: "Job", code: 200, waits: true, gets: true, example: jobs + "/train?wait=1s"},
 		"GET " + in + "jobs/{name}/status": {text: "Shows the state of a job: the answer has the status of a Job alone. With wait the answer comes once the first unit runs or has ended, or the time is over.", answer: "Job", code: 200, waits: true, gets: true, example: jobs + "/train/status"},
 		"POST " + in + "jobs/{name}/cancel": {
-			text: "Ends a job, with notice and grace, and keeps the object. The answer has the status of the Job alone.", extra: cancelParameters, body: "DeleteOptions", optional: true, answer: "Job", code: 200,
+			text: "Ends a job, with notice and grace, and keeps the object. The answer has the status of the Job alone.", extra: rest.CancelParameters, body: "DeleteOptions", optional: true, answer: "Job", code: 200,
 			refusals: map[int]string{409: "the preconditions do not hold"},
 			example:  jobs + `/train/cancel {"reason": "wrong data set"}`,
 		},
@@ -94,7 +95,7 @@ func workRoutes() map[string]description {
 			refusals: map[int]string{409: "the job has another resourceVersion than the patch, is ending, runs and cannot change its queue, or a member's name is taken", 429: noRoom}, example: jobs + `/train {"metadata": {"annotations": {"note": "third run"}}, "spec": {"suspend": true}}`,
 		},
 		"DELETE " + in + "jobs/{name}": {
-			text: "Ends a job, with notice and grace, and removes the object once the devices are free. propagationPolicy is as for an allocation.", extra: deleteParameters, body: "DeleteOptions", optional: true, answer: "Job", code: 200,
+			text: "Ends a job, with notice and grace, and removes the object once the devices are free. propagationPolicy is as for an allocation.", extra: rest.DeleteParameters, body: "DeleteOptions", optional: true, answer: "Job", code: 200,
 			refusals: map[int]string{409: "the preconditions do not hold"}, example: jobs + "/train",
 		},
 		"GET " + in + "jobs/{name}/explain": {text: "Says why a job's next unit does not run, whether it can, and what would help.", answer: "Explanation", code: 200, extra: []string{"nodes"}, example: jobs + "/train/explain"},
@@ -205,7 +206,7 @@ func quotaRoutes() map[string]description {
 	for _, at := range []string{in, trees} {
 		for _, pattern := range []string{"POST " + at, "PUT " + at + "/{name}", "PUT " + at + "/{tree}", "PATCH " + at + "/{name}", "PATCH " + at + "/{tree}"} {
 			if d, found := all[pattern]; found {
-				d.extra = []string{allowUnknownResources}
+				d.extra = []string{rest.AllowUnknownResources}
 				all[pattern] = d
 			}
 		}
@@ -259,7 +260,7 @@ func eventRoutes() map[string]description {
 }
 
 // documentRoutes describes the routes of a kind by which quota is set, but for
-// its lists. The example's object is called name; the document has NAME for it.
+// the lists. The example's object is called name; NAME in the document is replaced by name.
 func documentRoutes(collection, one, kind, at, name, document, patch string) map[string]description {
 	const stale = "the object has another resourceVersion than the document"
 	named := func(name string) string { return strings.ReplaceAll(document, "NAME", name) }
@@ -329,3 +330,14 @@ const (
 	noHistory   = "no history is kept"
 	historyAway = "the history's database does not answer"
 )
+
+// callerRoutes describes the routes that name the caller and the login.
+func callerRoutes() map[string]description {
+	return map[string]description{
+		"GET /api/v1/whoami": {text: "Shows the caller: the user, the proof, the groups, the tenant and the roles in force. Each token may ask, one without a role too.", answer: "WhoAmI", code: 200, example: "/api/v1/whoami"},
+		"GET /api/v1/login": {
+			text: "Names the identity provider that people log in at, for muster login.", answer: "LoginMethod", code: 200,
+			refusals: map[int]string{http.StatusNotFound: "the cluster has no identity provider"}, example: "/api/v1/login",
+		},
+	}
+}

@@ -1,21 +1,25 @@
-package rest
+// Package restdoc describes the routes of the REST API for the reference: texts,
+// parameters, documents, codes and examples. Tests write docs/reference and the OpenAPI
+// document from the descriptions, and hold each registered route to a description. The
+// package registers no route and serves no request; coordinator/rest does.
+package restdoc
 
 import (
 	"cmp"
-	"context"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/rest"
 	"github.com/musterd/muster/coordinator/service"
 )
 
-// Route describes one route of the API, for its reference.
+// Route describes a route of the API, for the reference.
 type Route struct {
 	Method, Path string
 	// Verb and Kind are the right that the route asks for, in the table of rights; ""
-	// where anyone may use the route.
+	// where the route needs no token.
 	Verb service.Verb
 	Kind service.Kind
 	// Access is "anyone", or the role with the fewest rights that may use the route.
@@ -25,7 +29,7 @@ type Route struct {
 	Text       string
 	// Parameters are the names of the query's parameters.
 	Parameters []string
-	// Body and Answer are kinds of documents, "" for none. A list is the kind with
+	// Body and Answer are kinds of documents, "" without a document. A list is the kind with
 	// List behind it.
 	Body, Answer string
 	// Optional bodies may be left out.
@@ -41,7 +45,7 @@ type Route struct {
 // Pattern is the route as net/http writes it.
 func (r Route) Pattern() string { return strings.TrimSpace(r.Method + " " + r.Path) }
 
-// description is the part of a Route that its registration does not know.
+// description is the part of a Route beside the registration.
 type description struct {
 	text          string
 	body, answer  string
@@ -57,31 +61,27 @@ type description struct {
 func (d description) parameters() []string {
 	switch {
 	case d.isList:
-		return listParameters
+		return rest.ListParameters
 	case d.waits && d.gets:
-		return append([]string{"wait"}, getParameters...)
+		return append([]string{"wait"}, rest.GetParameters...)
 	case d.waits:
 		return append([]string{"wait"}, d.extra...)
 	case d.gets:
-		return getParameters
+		return rest.GetParameters
 	}
 	return d.extra
 }
 
 // Routes describes every route, by path and method. A route without a description
-// has none of its texts; a test names it.
+// has no texts; a test fails with its name.
 func Routes() []Route {
-	h := NewHandler(Config{Service: struct{ service.Service }{}, Authenticator: service.StaticToken(""), Roster: struct{ service.Roster }{}, Ready: func(context.Context) error { return nil }}).(*handler)
 	all := descriptions()
 	var routes []Route
-	for pattern, who := range h.routes {
-		if pattern == "/" {
-			continue
-		}
-		method, path, _ := strings.Cut(pattern, " ")
-		d := all[pattern]
+	for _, r := range rest.Routes() {
+		method, path, _ := strings.Cut(r.Pattern, " ")
+		d := all[r.Pattern]
 		routes = append(routes, Route{
-			Method: method, Path: path, Verb: who.verb, Kind: who.kind, Access: who.needs().String(), Everywhere: who.everywhere(pattern), Text: d.text, Parameters: d.parameters(), Body: d.body, Answer: d.answer,
+			Method: method, Path: path, Verb: r.Verb, Kind: r.Kind, Access: r.Access, Everywhere: r.Everywhere, Text: d.text, Parameters: d.parameters(), Body: d.body, Answer: d.answer,
 			Optional: d.optional, Code: d.code, Refusals: d.refusals, Example: d.example,
 		})
 	}
