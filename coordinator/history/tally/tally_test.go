@@ -17,6 +17,7 @@ import (
 	"github.com/musterd/muster/coordinator/history"
 	"github.com/musterd/muster/coordinator/history/tally"
 	"github.com/musterd/muster/coordinator/history/usage"
+	"github.com/musterd/muster/coordinator/history/usage/usagetest"
 	"github.com/musterd/muster/coordinator/history/warehouse"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/postgres"
@@ -79,7 +80,7 @@ func settle(t fataler, w *warehouse.Warehouse) int {
 // row is a row of sums as text, so that both databases and the package usage write the
 // same.
 type row struct {
-	key                                     usage.Key
+	key                                     usagetest.Key
 	at                                      time.Time
 	least, most, p95, p99                   string
 	requested, allocated, limited, measured string
@@ -97,8 +98,8 @@ func units(slot resource.Name, n int64) string {
 	return new(big.Rat).SetFrac64(n, slot.Scale()).FloatString(6)
 }
 
-// rowOf is a sum of the package usage; cost is in hundredths of a cent.
-func rowOf(s usage.Sum, cost int64) row {
+// rowOf is a sum of the package usagetest; cost is in hundredths of a cent.
+func rowOf(s usagetest.Sum, cost int64) row {
 	r := row{
 		key: s.Key, at: s.From, least: units(s.Slot, s.Min), most: units(s.Slot, s.Max), p95: units(s.Slot, s.P95), p99: units(s.Slot, s.P99),
 		requested: integral(s.Slot, s.Requested), allocated: integral(s.Slot, s.Allocated), limited: integral(s.Slot, s.Limit), measured: integral(s.Slot, s.Measured),
@@ -222,22 +223,22 @@ func priceList(t fataler, list ...usage.Price) usage.Prices {
 	return p
 }
 
-// want are the sums of slices by the package usage: of hours, and of days.
+// want are the sums of slices by the package usagetest: of hours, and of days.
 func want(all []history.Slice, prices usage.Prices) (hours, days []row) {
-	cost := map[usage.Key]map[time.Time]int64{}
+	cost := map[usagetest.Key]map[time.Time]int64{}
 	for n := range 3 {
 		hour := start.Add(time.Duration(n) * time.Hour)
-		for _, s := range usage.Sums(all, hour, hour.Add(time.Hour)) {
-			hours = append(hours, rowOf(s, prices.Cost(s)))
+		for _, s := range usagetest.Sums(all, hour, hour.Add(time.Hour)) {
+			hours = append(hours, rowOf(s, usagetest.Cost(prices, s)))
 			if cost[s.Key] == nil {
 				cost[s.Key] = map[time.Time]int64{}
 			}
-			cost[s.Key][hour.Truncate(usage.Day)] += prices.Cost(s)
+			cost[s.Key][hour.Truncate(usage.Day)] += usagetest.Cost(prices, s)
 		}
 	}
 	for n := range 2 {
 		day := start.Truncate(usage.Day).AddDate(0, 0, n)
-		for _, s := range usage.Sums(all, day, day.AddDate(0, 0, 1)) {
+		for _, s := range usagetest.Sums(all, day, day.AddDate(0, 0, 1)) {
 			days = append(days, rowOf(s, cost[s.Key][day]))
 		}
 	}

@@ -16,9 +16,6 @@ const (
 	MaxPrices = 10_000
 	// MaxPrice is the highest price of an hour, in Money: a million.
 	MaxPrice = 1_000_000 * moneyUnit
-	// MaxCost is the highest cost of one sum, in hundredths of a cent: what
-	// NUMERIC(12,4) holds. A higher cost stays there.
-	MaxCost = 9999_9999_9999
 )
 
 // moneyUnit is the number of parts in a unit of the currency in prices: six digits
@@ -84,40 +81,6 @@ func comparePrices(a, b Price) int {
 
 // List are the prices, ascending by slot, model and instant.
 func (p Prices) List() []Price { return slices.Clone(p.list) }
-
-// At is the price of a slot and model at an instant: that of the model, else that of
-// every model; false where there is none yet.
-func (p Prices) At(slot resource.Name, model string, at time.Time) (Price, bool) {
-	if price, known := p.of(slot, model, at); known || model == "" {
-		return price, known
-	}
-	return p.of(slot, "", at)
-}
-
-func (p Prices) of(slot resource.Name, model string, at time.Time) (Price, bool) {
-	want := Price{Slot: slot, Model: model, From: at}
-	i, found := slices.BinarySearchFunc(p.list, want, comparePrices)
-	if !found {
-		i--
-	}
-	if i < 0 || p.list[i].Slot != slot || p.list[i].Model != model {
-		return Price{}, false
-	}
-	return p.list[i], true
-}
-
-// Cost is the price of the allocated amounts of an hour's sum, in hundredths of a cent
-// (four digits behind the point), rounded to the nearest. The cost of a longer time is
-// the sum of its hours' costs.
-func (p Prices) Cost(s Sum) int64 {
-	price, known := p.At(s.Slot, s.Model, s.From)
-	if !known {
-		return 0
-	}
-	cost := new(big.Int).Mul(s.Allocated, big.NewInt(int64(price.Hour)))
-	unit := big.NewInt(Hour.Milliseconds() * (moneyUnit / 10_000))
-	return min(MaxCost, saturated(nearest(cost, unit.Mul(unit, big.NewInt(price.Per)))))
-}
 
 // String prints the price with the digits that it has: "2.5".
 func (m Money) String() string {

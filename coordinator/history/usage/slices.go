@@ -207,3 +207,18 @@ func compareCuts(a, b history.Cut) int {
 func earliestCuts(all []history.Cut) []history.Cut {
 	return slices.CompactFunc(all, func(a, b history.Cut) bool { return a.Tx == b.Tx && a.Member == b.Member && a.Slot == b.Slot })
 }
+
+// latest keeps the last slice of each key.
+func latest(all []history.Slice) []history.Slice {
+	place := make(map[sliceKey]int, len(all))
+	kept := make([]history.Slice, 0, len(all))
+	for _, s := range all {
+		if i, known := place[keyOf(s)]; known {
+			kept[i] = s
+			continue
+		}
+		place[keyOf(s)] = len(kept)
+		kept = append(kept, s)
+	}
+	return kept
+}

@@ -11,6 +11,11 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
+// start is a full hour.
+var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func ms(n int64) time.Time { return start.Add(time.Duration(n) * time.Millisecond) }
+
 // grantOf is a grant of one member with half a GPU and two cores.
 func grantOf(committed, ended time.Time) history.Grant {
 	held := resource.Vector{resource.CPU: 2000, resource.GPU: 500}

@@ -1,4 +1,12 @@
-package usage
+// Package usagetest computes the use and the cost of slices in memory, exactly. The
+// warehouse computes the same sums by SQL; the tests of both compare the sums.
+//
+// A sum holds the integral, Σ amount × duration of each slice: never the product of two
+// sums, which would count every member as long as all of them together (FIELD-NOTES 2).
+// Integrals pass the range of int64 (a day of a terabyte is 10^20 byte milliseconds): they
+// are whole numbers of any size; no float is used. The package reads no database and
+// serves tests alone.
+package usagetest
 
 import (
 	"cmp"
@@ -23,30 +31,30 @@ func (k Key) compare(o Key) int {
 	return cmp.Or(cmp.Compare(k.Tenant, o.Tenant), cmp.Compare(k.Namespace, o.Namespace), cmp.Compare(k.Slot, o.Slot), cmp.Compare(k.Model, o.Model))
 }
 
-// Sum is the use of one slot within From..To. Integrals are base units times
+// Sum is the use of a slot within From..To. Integrals are base units times
 // milliseconds.
 //
 // Invariant: Min <= P95 <= P99 <= Max; the times of Levels add up to To - From, and
-// their amounts times times to Allocated; Measured <= what MeasuredOf allows where
-// nothing measures more than was allocated.
+// their amounts times times to Allocated; Measured <= MeasuredOf where no
+// measurement exceeds its allocation.
 type Sum struct {
 	Key
 	From, To time.Time
 
 	Requested, Allocated, Limit *big.Int
-	// Measured is the integral of the measured use, and MeasuredOf that of the amounts
-	// allocated in the slices that were measured: only these two can be compared.
+	// Measured is the integral of the measured use, and MeasuredOf the integral of
+	// the amounts allocated in the measured slices: only these two can be compared.
 	Measured, MeasuredOf *big.Int
 
-	// The least, the most and the percentiles of the amount that all members together
-	// held, by time: P95 is the least amount that was not exceeded in 95 % of the time.
+	// The least, the most and the percentiles of the amount held by all members
+	// together, by time: P95 is the least amount not exceeded in 95 % of the time.
 	// A time without a slice counts as 0. The levels are below 2^63 base units; beyond
 	// they stay there.
 	Min, Max, P95, P99 int64
-	// Levels are the amounts that were held, ascending, each with its time.
+	// Levels are the amounts held, ascending, each with its time.
 	Levels []Level
-	// UsedLevels are the same of the use, which is even within a slice; nil where nothing was
-	// measured. A time without a measured slice counts as 0. The others follow from them.
+	// UsedLevels are the same of the use, which is even within a slice; nil without a
+	// measurement. A time without a measured slice counts as 0. The others follow from them.
 	UsedLevels                []Level
 	UsedMax, UsedP95, UsedP99 int64
 }
@@ -57,11 +65,11 @@ type Level struct {
 	For    time.Duration
 }
 
-// Sums adds up what lies of the slices within from..to, for each key that holds anything
+// Sums adds up the parts of the slices within from..to, for each key with a part
 // there, ascending by key. Slices of one key (Tx, Member, Slot, From) count once: the
 // last of them. The bounds are whole milliseconds.
 //
-// A measured slice that lies only partly within counts with that part of its use,
+// A measured slice only partly within counts with the same part of its use,
 // rounded down.
 func Sums(all []history.Slice, from, to time.Time) []Sum {
 	groups := map[Key][]history.Slice{}
@@ -79,22 +87,29 @@ func Sums(all []history.Slice, from, to time.Time) []Sum {
 	return sums
 }
 
-// latest keeps the last slice of each key.
+// latest keeps the last slice of each key (Tx, Member, Slot, From).
 func latest(all []history.Slice) []history.Slice {
-	place := make(map[sliceKey]int, len(all))
+	type key struct {
+		tx     resource.TxID
+		member int
+		slot   resource.Name
+		from   int64
+	}
+	place := make(map[key]int, len(all))
 	kept := make([]history.Slice, 0, len(all))
 	for _, s := range all {
-		if i, known := place[keyOf(s)]; known {
+		k := key{s.Tx, s.Member, s.Slot, s.From.UnixMilli()}
+		if i, known := place[k]; known {
 			kept[i] = s
 			continue
 		}
-		place[keyOf(s)] = len(kept)
+		place[k] = len(kept)
 		kept = append(kept, s)
 	}
 	return kept
 }
 
-// clip is the part of a slice within from..to; false where there is none.
+// clip is the part of a slice within from..to; false where the slice is outside.
 func clip(s history.Slice, from, to time.Time) (history.Slice, bool) {
 	whole := s.To.Sub(s.From).Milliseconds()
 	if s.From.Before(from) {
@@ -115,7 +130,7 @@ func clip(s history.Slice, from, to time.Time) (history.Slice, bool) {
 	return s, true
 }
 
-// sumOf adds up slices of one key that lie within from..to.
+// sumOf adds up the slices of a key within from..to.
 func sumOf(key Key, group []history.Slice, from, to time.Time) Sum {
 	sum := Sum{
 		Key: key, From: from, To: to,
@@ -155,7 +170,7 @@ func addProduct(to *big.Int, amount int64, s history.Slice) {
 }
 
 // levelsOf is how long the slices together held which amount within from..to, ascending
-// by amount. There is at least one level, for from lies before to.
+// by amount. There is always a level, for from lies before to.
 func levelsOf(group []history.Slice, from, to time.Time) []Level {
 	changes := map[int64]*big.Int{from.UnixMilli(): new(big.Int), to.UnixMilli(): new(big.Int)}
 	change := func(at time.Time, amount int64) {
@@ -195,7 +210,7 @@ func saturated(n *big.Int) int64 {
 	return resource.Unlimited
 }
 
-// percentile is the least amount that was not exceeded in so many percent of the time.
+// percentile is the least amount not exceeded in so many percent of the time.
 func percentile(levels []Level, percent int64) int64 {
 	var whole, passed time.Duration
 	for _, l := range levels {
@@ -210,9 +225,9 @@ func percentile(levels []Level, percent int64) int64 {
 	return levels[len(levels)-1].Amount
 }
 
-// Utilization is the part of what was allocated that was used, and the rest of it, in
+// Utilization is the used part of the allocated amounts, and the rest, in
 // hundredths of a percent rounded to the nearest: 6667 is 66.67 %. known is false where
-// nothing was measured. More than was allocated may be used: waste is never below 0.
+// no slice was measured. More than was allocated may be used: waste is never below 0.
 func (s Sum) Utilization() (used, waste int64, known bool) {
 	if s.MeasuredOf.Sign() <= 0 {
 		return 0, 0, false

@@ -1,4 +1,4 @@
-package usage_test
+package usagetest_test
 
 import (
 	"cmp"
@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/musterd/muster/coordinator/history"
-	"github.com/musterd/muster/coordinator/history/usage"
+	"github.com/musterd/muster/coordinator/history/usage/usagetest"
 	"github.com/musterd/muster/resource"
 )
 
@@ -50,7 +50,7 @@ func anySlice(t *rapid.T) history.Slice {
 }
 
 // naive adds millisecond by millisecond, slice by slice.
-func naive(all []history.Slice, from, to time.Time) map[usage.Key]usage.Sum {
+func naive(all []history.Slice, from, to time.Time) map[usagetest.Key]usagetest.Sum {
 	type id struct {
 		tx     resource.TxID
 		member int
@@ -61,16 +61,16 @@ func naive(all []history.Slice, from, to time.Time) map[usage.Key]usage.Sum {
 	for _, s := range all {
 		last[id{s.Tx, s.Member, s.Slot, s.From}] = s
 	}
-	sums, held, used := map[usage.Key]usage.Sum{}, map[usage.Key][]int64{}, map[usage.Key][]int64{}
+	sums, held, used := map[usagetest.Key]usagetest.Sum{}, map[usagetest.Key][]int64{}, map[usagetest.Key][]int64{}
 	for _, s := range last {
-		key := usage.Key{Tenant: s.Tenant, Namespace: s.Namespace, Slot: s.Slot, Model: s.GPUModel}
+		key := usagetest.Key{Tenant: s.Tenant, Namespace: s.Namespace, Slot: s.Slot, Model: s.GPUModel}
 		inside := false
 		for at := s.From; at.Before(s.To); at = at.Add(time.Millisecond) {
 			if at.Before(from) || !at.Before(to) {
 				continue
 			}
 			if _, known := sums[key]; !known {
-				sums[key] = usage.Sum{Key: key, From: from, To: to, Requested: new(big.Int), Allocated: new(big.Int), Limit: new(big.Int), Measured: new(big.Int), MeasuredOf: new(big.Int)}
+				sums[key] = usagetest.Sum{Key: key, From: from, To: to, Requested: new(big.Int), Allocated: new(big.Int), Limit: new(big.Int), Measured: new(big.Int), MeasuredOf: new(big.Int)}
 				held[key] = make([]int64, to.Sub(from).Milliseconds())
 			}
 			sum := sums[key]
@@ -105,11 +105,11 @@ func naive(all []history.Slice, from, to time.Time) map[usage.Key]usage.Sum {
 
 // ranked are the levels of the amounts of each millisecond, the greatest, and percentiles:
 // the k-th of n is the least that k of n do not exceed.
-func ranked(amounts []int64) (levels []usage.Level, most, p95, p99 int64) {
+func ranked(amounts []int64) (levels []usagetest.Level, most, p95, p99 int64) {
 	slices.Sort(amounts)
 	for _, a := range amounts {
 		if n := len(levels); n == 0 || levels[n-1].Amount != a {
-			levels = append(levels, usage.Level{Amount: a})
+			levels = append(levels, usagetest.Level{Amount: a})
 		}
 		levels[len(levels)-1].For += time.Millisecond
 	}
@@ -125,14 +125,14 @@ func TestSumsAreThoseOfEveryMillisecond(t *testing.T) {
 				all[i].Measured = nil
 			}
 		}
-		got := usage.Sums(all, start, to)
+		got := usagetest.Sums(all, start, to)
 		want := naive(all, start, to)
-		if !slices.IsSortedFunc(got, func(a, b usage.Sum) int {
+		if !slices.IsSortedFunc(got, func(a, b usagetest.Sum) int {
 			return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Slot, b.Slot), cmp.Compare(a.Model, b.Model))
 		}) {
 			t.Errorf("sums are not in order: %+v", got)
 		}
-		byKey := map[usage.Key]usage.Sum{}
+		byKey := map[usagetest.Key]usagetest.Sum{}
 		for _, s := range got {
 			byKey[s.Key] = s
 		}
@@ -146,8 +146,8 @@ func TestSumsOfPartsAreTheSumOfTheWhole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := rapid.SliceOfN(rapid.Custom(anySlice), 0, 12).Draw(t, "slices")
 		cut := ms(rapid.Int64Range(1, 399).Draw(t, "cut"))
-		parts := map[usage.Key]*big.Int{}
-		for _, part := range [][]usage.Sum{usage.Sums(all, start, cut), usage.Sums(all, cut, ms(400))} {
+		parts := map[usagetest.Key]*big.Int{}
+		for _, part := range [][]usagetest.Sum{usagetest.Sums(all, start, cut), usagetest.Sums(all, cut, ms(400))} {
 			for _, s := range part {
 				if parts[s.Key] == nil {
 					parts[s.Key] = new(big.Int)
@@ -155,8 +155,8 @@ func TestSumsOfPartsAreTheSumOfTheWhole(t *testing.T) {
 				parts[s.Key].Add(parts[s.Key], s.Allocated)
 			}
 		}
-		whole := map[usage.Key]*big.Int{}
-		for _, s := range usage.Sums(all, start, ms(400)) {
+		whole := map[usagetest.Key]*big.Int{}
+		for _, s := range usagetest.Sums(all, start, ms(400)) {
 			whole[s.Key] = s.Allocated
 		}
 		if d := gocmp.Diff(whole, parts, bigInts); d != "" {
@@ -171,7 +171,7 @@ func TestRepeatedAndLateSlicesChangeNothingTwice(t *testing.T) {
 			return fmt.Sprintf("%s %d %s %d", s.Tx, s.Member, s.Slot, s.From.UnixMilli())
 		}).Draw(t, "slices")
 		again := append(slices.Clone(all), rapid.Permutation(all).Draw(t, "again")...)
-		if d := gocmp.Diff(usage.Sums(all, start, ms(400)), usage.Sums(again, start, ms(400)), bigInts); d != "" {
+		if d := gocmp.Diff(usagetest.Sums(all, start, ms(400)), usagetest.Sums(again, start, ms(400)), bigInts); d != "" {
 			t.Errorf("(-once +twice)\n%s", d)
 		}
 	})
@@ -184,7 +184,7 @@ func TestMembersBesideEachOtherAreNotMultiplied(t *testing.T) {
 	for member := range 8 {
 		all = append(all, history.Slice{Tx: "a", Member: member, Slot: resource.GPU, From: start, To: start.Add(time.Hour), Allocated: 1000})
 	}
-	got := usage.Sums(all, start, start.Add(time.Hour))
+	got := usagetest.Sums(all, start, start.Add(time.Hour))
 	want := big.NewInt(8 * 1000 * time.Hour.Milliseconds())
 	if len(got) != 1 || got[0].Allocated.Cmp(want) != 0 || got[0].Max != 8000 || got[0].Min != 8000 {
 		t.Errorf("8 members of a GPU for an hour: %+v, want the integral %s and 8000 throughout", got, want)
@@ -198,7 +198,7 @@ func TestAnIntegralBeyondInt64IsExact(t *testing.T) {
 		{Tx: "b", Slot: resource.Memory, From: start, To: start.Add(time.Hour), Allocated: held - 1},
 	}
 	want := new(big.Int).Mul(big.NewInt(2*held-1), big.NewInt(time.Hour.Milliseconds()))
-	if got := usage.Sums(all, start, start.Add(time.Hour)); got[0].Allocated.Cmp(want) != 0 {
+	if got := usagetest.Sums(all, start, start.Add(time.Hour)); got[0].Allocated.Cmp(want) != 0 {
 		t.Errorf("integral %s, want %s", got[0].Allocated, want)
 	}
 }
@@ -208,7 +208,7 @@ func TestLevelsBeyondTheRangeStayAtItsEnd(t *testing.T) {
 		{Tx: "a", Slot: resource.Memory, From: start, To: ms(10), Allocated: resource.Unlimited},
 		{Tx: "b", Slot: resource.Memory, From: start, To: ms(5), Allocated: resource.Unlimited},
 	}
-	got := usage.Sums(all, start, ms(10))[0]
+	got := usagetest.Sums(all, start, ms(10))[0]
 	if got.Max != resource.Unlimited || got.Min != resource.Unlimited {
 		t.Errorf("levels %d..%d, want %d throughout", got.Min, got.Max, resource.Unlimited)
 	}
@@ -230,7 +230,7 @@ func TestUtilizationIsOfWhatWasMeasured(t *testing.T) {
 				{Tx: "a", Slot: resource.CPU, From: start, To: ms(100), Allocated: 1000, Measured: c.measured},
 				{Tx: "b", Slot: resource.CPU, From: start, To: ms(100), Allocated: 9000},
 			}
-			used, waste, known := usage.Sums(all, start, ms(100))[0].Utilization()
+			used, waste, known := usagetest.Sums(all, start, ms(100))[0].Utilization()
 			if used != c.used || waste != c.waste || known != c.known {
 				t.Errorf("used %d, waste %d, %t; want %d, %d, %t", used, waste, known, c.used, c.waste, c.known)
 			}
@@ -245,6 +245,6 @@ func BenchmarkSums(b *testing.B) {
 		all = append(all, history.Slice{Tx: resource.TxID(fmt.Sprint(i)), Slot: resource.CPU, From: from, To: from.Add(time.Minute), Allocated: int64(i%7) * 500})
 	}
 	for b.Loop() {
-		usage.Sums(all, start, start.Add(time.Hour))
+		usagetest.Sums(all, start, start.Add(time.Hour))
 	}
 }
