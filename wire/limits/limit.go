@@ -1,9 +1,7 @@
 package limits
 
 import (
-	"fmt"
 	"math"
-	"strings"
 )
 
 // Sizes of whole messages, in bytes.
@@ -109,72 +107,4 @@ func listOf(count int64, elem Limit) Limit { return Limit{kind: list, max: count
 
 func dictOf(count int64, key, value Limit) Limit {
 	return Limit{kind: dict, max: count, key: &key, elem: &value}
-}
-
-// String is the limit as documents show it.
-func (l Limit) String() string {
-	switch l.kind {
-	case text:
-		return fmt.Sprintf("at most %s of %s", bytesText(l.max), l.chars)
-	case word:
-		return "one of " + strings.Join(quoted(l.words), ", ")
-	case data:
-		return "at most " + bytesText(l.max)
-	case number:
-		if l.min == math.MinInt64 && l.max == math.MaxInt64 {
-			return "any number of its type"
-		}
-		return bound(l.min) + " to " + bound(l.max)
-	case real:
-		return fmt.Sprintf("%d to %d", l.min, l.max)
-	case enum:
-		return "a value that the enumeration names"
-	case flag:
-		return "true or false"
-	case part:
-		return "a message, with its own limits"
-	case list:
-		if l.elem.kind == part {
-			return fmt.Sprintf("at most %d entries", l.max)
-		}
-		return fmt.Sprintf("at most %d entries, each %s", l.max, l.elem)
-	case dict:
-		return fmt.Sprintf("at most %d entries; keys: %s; values: %s", l.max, l.key, l.elem)
-	}
-	return "no limit: refused"
-}
-
-func quoted(words []string) []string {
-	q := make([]string, len(words))
-	for i, w := range words {
-		q[i] = "`" + w + "`"
-	}
-	return q
-}
-
-func bytesText(n int64) string {
-	switch {
-	case n >= 1<<20 && n%(1<<20) == 0:
-		return fmt.Sprintf("%d MiB", n>>20)
-	case n >= 1<<10 && n%(1<<10) == 0:
-		return fmt.Sprintf("%d KiB", n>>10)
-	}
-	return fmt.Sprintf("%d bytes", n)
-}
-
-// bound writes powers of two and their neighbours as such.
-func bound(n int64) string {
-	switch {
-	case n == math.MinInt64:
-		return "-2^63"
-	case n == math.MaxInt64:
-		return "2^63-1"
-	case n >= 1<<20 && n&(n-1) == 0:
-		power := 0
-		for ; n > 1; n >>= 1 {
-			power++
-		}
-		return fmt.Sprintf("2^%d", power)
-	}
-	return fmt.Sprint(n)
 }

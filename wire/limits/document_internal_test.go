@@ -2,6 +2,7 @@ package limits
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -9,7 +10,7 @@ import (
 )
 
 // Document is the table of all limits in Markdown, message by message in the
-// order of the .proto files. docs/reference/messages.md ends in it.
+// order of the .proto files. docs/reference/messages.md ends in the table.
 func Document() (string, error) {
 	all, err := plans()
 	if err != nil {
@@ -51,7 +52,7 @@ func rows(b *strings.Builder, all map[protoreflect.FullName]*plan, whole map[pro
 	for i := range m.Fields().Len() {
 		field := m.Fields().Get(i)
 		limit := fields[string(field.FullName())]
-		if limit.kind == part || limit.kind == flag { // covered by its own rows; has no limit
+		if limit.kind == part || limit.kind == flag { // has rows of its own, or no limit
 			continue
 		}
 		fmt.Fprintf(b, "| %s.%s | %s |\n", m.Name(), field.Name(), limit)
@@ -64,4 +65,72 @@ func rows(b *strings.Builder, all map[protoreflect.FullName]*plan, whole map[pro
 	for _, n := range nested {
 		rows(b, all, whole, n)
 	}
+}
+
+// String is the limit as documents show it.
+func (l Limit) String() string {
+	switch l.kind {
+	case text:
+		return fmt.Sprintf("at most %s of %s", bytesText(l.max), l.chars)
+	case word:
+		return "one of " + strings.Join(quoted(l.words), ", ")
+	case data:
+		return "at most " + bytesText(l.max)
+	case number:
+		if l.min == math.MinInt64 && l.max == math.MaxInt64 {
+			return "any number of its type"
+		}
+		return bound(l.min) + " to " + bound(l.max)
+	case real:
+		return fmt.Sprintf("%d to %d", l.min, l.max)
+	case enum:
+		return "a value that the enumeration names"
+	case flag:
+		return "true or false"
+	case part:
+		return "a message, with its own limits"
+	case list:
+		if l.elem.kind == part {
+			return fmt.Sprintf("at most %d entries", l.max)
+		}
+		return fmt.Sprintf("at most %d entries, each %s", l.max, l.elem)
+	case dict:
+		return fmt.Sprintf("at most %d entries; keys: %s; values: %s", l.max, l.key, l.elem)
+	}
+	return "no limit: refused"
+}
+
+func quoted(words []string) []string {
+	q := make([]string, len(words))
+	for i, w := range words {
+		q[i] = "`" + w + "`"
+	}
+	return q
+}
+
+func bytesText(n int64) string {
+	switch {
+	case n >= 1<<20 && n%(1<<20) == 0:
+		return fmt.Sprintf("%d MiB", n>>20)
+	case n >= 1<<10 && n%(1<<10) == 0:
+		return fmt.Sprintf("%d KiB", n>>10)
+	}
+	return fmt.Sprintf("%d bytes", n)
+}
+
+// bound writes powers of two and their neighbours as such.
+func bound(n int64) string {
+	switch {
+	case n == math.MinInt64:
+		return "-2^63"
+	case n == math.MaxInt64:
+		return "2^63-1"
+	case n >= 1<<20 && n&(n-1) == 0:
+		power := 0
+		for ; n > 1; n >>= 1 {
+			power++
+		}
+		return fmt.Sprintf("2^%d", power)
+	}
+	return fmt.Sprint(n)
 }
