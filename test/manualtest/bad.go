@@ -7,8 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
-	"github.com/musterd/muster/cmd/manual"
 )
 
 // BadValue is a value that a flag must refuse.
@@ -45,7 +43,7 @@ func Flags(t *testing.T, root *cobra.Command, rows map[string][]BadValue, free m
 	t.Helper()
 	root.InitDefaultCompletionCmd()
 	known := map[string]bool{}
-	for _, c := range manual.Commands(root) {
+	for _, c := range commands(root) {
 		c.NonInheritedFlags().VisitAll(func(f *pflag.Flag) {
 			if f.Name == "help" || f.Name == "version" {
 				return

@@ -18,7 +18,7 @@ import (
 // Texts checks that no command and no flag is without a text.
 func Texts(t *testing.T, root *cobra.Command) {
 	t.Helper()
-	for _, missing := range manual.Missing(root) {
+	for _, missing := range missingTexts(root) {
 		t.Error(missing)
 	}
 }
@@ -26,7 +26,7 @@ func Texts(t *testing.T, root *cobra.Command) {
 // Page compares the page in docs/reference.
 func Page(t *testing.T, root *cobra.Command) {
 	t.Helper()
-	fresh.File(t, filepath.Join("..", "..", "docs", "reference", root.Name()+".md"), manual.Page(root))
+	fresh.File(t, filepath.Join("..", "..", "docs", "reference", root.Name()+".md"), pageOf(root))
 }
 
 // Man writes the man pages twice, and checks that every command has one and that
@@ -39,8 +39,8 @@ func Man(t *testing.T, tree func() *cobra.Command) {
 			t.Fatal(err)
 		}
 	}
-	for _, c := range manual.Commands(tree()) {
-		name := manual.ManFile(c)
+	for _, c := range commands(tree()) {
+		name := manFile(c)
 		page, err := os.ReadFile(filepath.Join(first, name))
 		if err != nil {
 			t.Error(err)
