@@ -14,15 +14,15 @@ import (
 // maxProfileBytes bounds the input of ParseProfile.
 const maxProfileBytes = 1 << 20
 
-// machine is a profile as its JSON says it; see profiles/ for examples.
-type machine struct {
+// Machine is a profile as its JSON says it; see profiles/ for examples.
+type Machine struct {
 	Name           string  `json:"name"`
 	Driver         string  `json:"driver"`
 	ThreadsPerCore int     `json:"threadsPerCore"`
 	CoresPerL3     int     `json:"coresPerL3"` // 0: one L3 group per node
 	Nodes          []node  `json:"nodes"`      // numbered from 0
 	Distances      [][]int `json:"distances"`  // empty: not told
-	GPUs           []gpu   `json:"gpus"`       // ascending by PCI address
+	GPUs           []GPU   `json:"gpus"`       // ascending by PCI address
 	NVLinks        nvlinks `json:"nvlinks"`
 }
 
@@ -30,31 +30,33 @@ type machine struct {
 type node struct {
 	Socket int      `json:"socket"`
 	Cores  int      `json:"cores"`
-	Memory quantity `json:"memory"`
+	Memory Quantity `json:"memory"`
 	// Hugepages counts pages by their size in kB; they are part of Memory.
 	Hugepages map[int]int64 `json:"hugepages"`
 }
 
-// gpu is one card. Path leads from its host bridge through PCIe switches to
+// GPU is one card. Path leads from its host bridge through PCIe switches to
 // the bridge that it hangs on ("rc0/sw0/sw1"); "rc0" hangs on the bridge itself.
-type gpu struct {
+type GPU struct {
 	Model    string   `json:"model"`
-	Memory   quantity `json:"memory"`
+	Memory   Quantity `json:"memory"`
 	PCIBusID string   `json:"pciBusID"`
 	NUMANode int      `json:"numaNode"`
 	Path     string   `json:"path"`
 	Clique   string   `json:"clique"` // CLUSTER-UUID.NUMBER, "" for none
-	MIG      *mig     `json:"mig"`    // nil: a card that cannot be partitioned
+	MIG      *MIG     `json:"mig"`    // nil: a card that cannot be partitioned
 }
 
-type mig struct {
+// MIG is the mode of a card that can be partitioned, with its instances in order.
+type MIG struct {
 	Enabled   bool       `json:"enabled"`
-	Instances []instance `json:"instances"`
+	Instances []Instance `json:"instances"`
 }
 
-type instance struct {
+// Instance is one MIG instance; its profile is NVML's name, such as 1g.5gb.
+type Instance struct {
 	Profile string   `json:"profile"`
-	Memory  quantity `json:"memory"`
+	Memory  Quantity `json:"memory"`
 }
 
 // nvlinks says how many links each GPU has to the NVSwitches, or which GPUs
@@ -70,16 +72,16 @@ type pair struct {
 	Links int `json:"links"`
 }
 
-// quantity is an amount of memory written as a quantity, "256Gi". A text that is
+// Quantity is an amount of memory written as a quantity, "256Gi". A text that is
 // none is kept as its fault, which validation reports with the field's path.
-type quantity struct {
-	bytes resource.Bytes
+type Quantity struct {
+	Bytes resource.Bytes
 	fault string
 }
 
 // UnmarshalJSON reads a quantity in quotes. It never fails.
-func (q *quantity) UnmarshalJSON(text []byte) error {
-	*q = quantity{}
+func (q *Quantity) UnmarshalJSON(text []byte) error {
+	*q = Quantity{}
 	var amount string
 	if err := json.Unmarshal(text, &amount); err != nil {
 		q.fault = fmt.Sprintf("%.40s is not a quantity in quotes such as \"256Gi\"", text)
@@ -89,7 +91,7 @@ func (q *quantity) UnmarshalJSON(text []byte) error {
 	if err != nil {
 		q.fault = fmt.Sprintf("%.40q: %v", amount, err)
 	}
-	q.bytes = resource.Bytes(n)
+	q.Bytes = resource.Bytes(n)
 	return nil
 }
 
@@ -102,7 +104,7 @@ func ParseProfile(text []byte) (Profile, error) {
 	}
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
-	var m machine
+	var m Machine
 	if err := decoder.Decode(&m); err != nil {
 		var mistyped *json.UnmarshalTypeError
 		if errors.As(err, &mistyped) {
@@ -119,5 +121,5 @@ func ParseProfile(text []byte) (Profile, error) {
 	for i := range m.GPUs {
 		m.GPUs[i].PCIBusID, _ = devices.NormalizePCIBusID(m.GPUs[i].PCIBusID)
 	}
-	return Profile{description: m, relations: m.relate(), nvlinks: m.countNVLinks()}, nil
+	return Profile{Machine: m, Relations: m.relate(), NVLinks: m.countNVLinks()}, nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/musterd/muster/devices/fake"
+	"github.com/musterd/muster/devices/fake/fakehost"
 )
 
 // small is a machine of two partitioned cards that are wired to each other.
@@ -45,7 +46,7 @@ func TestParseProfileReadsEverything(t *testing.T) {
 		t.Errorf("huge pages (-want +got):\n%s", diff)
 	}
 	want := "  instance " + inv.Devices[0].MIG.Instances[0].UUID + " 1c.2g.20gb+me 512 2 1\n"
-	if script := string(p.NVMLScript("n1")); !strings.Contains(script, want) ||
+	if script := string(fakehost.NVMLScript(p, "n1")); !strings.Contains(script, want) ||
 		!strings.Contains(script, "ancestor 0000:01:00.0 0000:02:00.0 20\n") {
 		t.Errorf("script lacks %q or the relation 20 of the cards:\n%s", want, script)
 	}

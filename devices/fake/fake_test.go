@@ -8,6 +8,7 @@ import (
 
 	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/devices/fake"
+	"github.com/musterd/muster/devices/fake/fakehost"
 	"github.com/musterd/muster/resource"
 )
 
@@ -61,8 +62,8 @@ func TestBuiltInProfilesAreTheMachinesTheyName(t *testing.T) {
 		if err := inv.Validate(); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if p.Name() != name {
-			t.Errorf("%s calls itself %s", name, p.Name())
+		if p.Machine.Name != name {
+			t.Errorf("%s calls itself %s", name, p.Machine.Name)
 		}
 		f := facts{
 			topology.Sockets(), topology.Cores(), topology.Threads(), len(topology.Nodes), topology.Memory(), inv.Devices[0].Model, nil,
@@ -177,7 +178,7 @@ func FuzzParseProfile(f *testing.F) {
 		if err := p.Inventory("n1").Validate(); err != nil {
 			t.Error(err)
 		}
-		for line := range strings.Lines(string(p.NVMLScript("n1"))) {
+		for line := range strings.Lines(string(fakehost.NVMLScript(p, "n1"))) {
 			if len(line) > 256 {
 				t.Errorf("script line of %d bytes: %q", len(line), line)
 			}

@@ -12,17 +12,17 @@ import (
 // value each time. UUIDs follow from the node's name and the GPU's index, so
 // they stay over restarts and differ between nodes.
 func (p Profile) Inventory(nodeName string) *devices.Inventory {
-	m := p.description
+	m := p.Machine
 	inv := &devices.Inventory{Driver: m.Driver, Devices: make([]devices.Device, len(m.GPUs)), Links: make([][]devices.Link, len(m.GPUs))}
 	for i, g := range m.GPUs {
 		inv.Devices[i] = devices.Device{
-			Index: i, UUID: gpuUUID(nodeName, i), Model: g.Model, Memory: g.Memory.bytes,
-			PCIBusID: g.PCIBusID, NUMANode: g.NUMANode, Clique: g.Clique, MIG: g.partition(nodeName, i), Health: devices.OK,
+			Index: i, UUID: gpuUUID(nodeName, i), Model: g.Model, Memory: g.Memory.Bytes,
+			PCIBusID: g.PCIBusID, NUMANode: g.NUMANode, Clique: g.Clique, MIG: g.Partition(nodeName, i), Health: devices.OK,
 		}
 		inv.Links[i] = make([]devices.Link, len(m.GPUs))
 		for j := range m.GPUs {
-			inv.Links[i][j] = p.relations[i][j].link()
-			if n := p.nvlinks[i][j]; n > 0 {
+			inv.Links[i][j] = p.Relations[i][j].link()
+			if n := p.NVLinks[i][j]; n > 0 {
 				inv.Links[i][j] = devices.NVLink(n).Over(inv.Links[i][j])
 			}
 		}
@@ -30,15 +30,15 @@ func (p Profile) Inventory(nodeName string) *devices.Inventory {
 	return inv
 }
 
-// partition is the card's MIG mode and instances.
-func (g gpu) partition(nodeName string, index int) devices.MIG {
+// Partition is the card's MIG mode and instances.
+func (g GPU) Partition(nodeName string, index int) devices.MIG {
 	if g.MIG == nil {
 		return devices.MIG{}
 	}
 	state := devices.MIG{Enabled: g.MIG.Enabled}
 	for i, m := range g.MIG.Instances {
 		state.Instances = append(state.Instances, devices.MIGInstance{
-			UUID: migUUID(nodeName, index, i), Profile: m.Profile, Memory: m.Memory.bytes,
+			UUID: migUUID(nodeName, index, i), Profile: m.Profile, Memory: m.Memory.Bytes,
 		})
 	}
 	return state
@@ -75,7 +75,7 @@ func (r relation) link() devices.Link {
 }
 
 // relate derives every pair's PCIe relation from nodes and paths.
-func (m *machine) relate() [][]relation {
+func (m *Machine) relate() [][]relation {
 	rows := make([][]relation, len(m.GPUs))
 	for i, a := range m.GPUs {
 		rows[i] = make([]relation, len(m.GPUs))
@@ -88,7 +88,7 @@ func (m *machine) relate() [][]relation {
 	return rows
 }
 
-func relationOf(a, b gpu) relation {
+func relationOf(a, b GPU) relation {
 	if a.NUMANode != b.NUMANode {
 		return system
 	}
@@ -111,7 +111,7 @@ func relationOf(a, b gpu) relation {
 
 // countNVLinks is the number of NVLinks of every pair. Behind switches each
 // pair reaches the other over all links.
-func (m *machine) countNVLinks() [][]int {
+func (m *Machine) countNVLinks() [][]int {
 	rows := make([][]int, len(m.GPUs))
 	for i := range rows {
 		rows[i] = make([]int, len(m.GPUs))

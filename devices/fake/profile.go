@@ -1,7 +1,8 @@
 // Package fake describes hosts that do not exist: named or written machines
-// (a Profile) from which come a numa.Topology, a devices.Inventory and the
-// script of the fake NVML library, all of one and the same host. Development
-// mode and tests run on them. It discovers nothing and decides nothing.
+// (a Profile) from which come a numa.Topology and a devices.Inventory of one
+// and the same host. Development mode and tests run on them. Package fakehost
+// has such a host whose GPUs change, and the script of the fake NVML library.
+// Package fake discovers nothing and decides nothing.
 package fake
 
 import (
@@ -14,14 +15,15 @@ import (
 //go:embed profiles/*.json
 var builtin embed.FS
 
-// Profile is one valid machine. It is immutable; Lookup and ParseProfile make
-// it. The zero value is a machine with nothing in it.
+// Profile is one valid machine; Lookup and ParseProfile make it. Nobody changes the fields:
+// fakehost, which partitions cards, has copies. The zero value is a machine with nothing in
+// it.
 type Profile struct {
-	description machine
-	// relations[i][j] is the PCIe relation of GPUs i and j, LinkNone on the
-	// diagonal; nvlinks[i][j] counts the NVLinks that connect them.
-	relations [][]relation
-	nvlinks   [][]int
+	Machine Machine
+	// Relations[i][j] is the PCIe relation of GPUs i and j in NVML's numbers, 0 on the
+	// diagonal; NVLinks[i][j] counts the NVLinks that connect them.
+	Relations [][]relation
+	NVLinks   [][]int
 }
 
 // Names lists the built-in profiles in alphabetical order.
@@ -58,6 +60,3 @@ func Lookup(name string) (Profile, error) {
 	}
 	return ParseProfile(text)
 }
-
-// Name returns the profile's own name.
-func (p Profile) Name() string { return p.description.Name }

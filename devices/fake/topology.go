@@ -11,10 +11,10 @@ import (
 // CPUs are numbered as Linux does on x86: the first thread of every core, node
 // by node, then the second threads.
 func (p Profile) Topology() *numa.Topology {
-	m := p.description
+	m := p.Machine
 	t := &numa.Topology{Nodes: make([]numa.Node, len(m.Nodes))}
 	for i, n := range m.Nodes {
-		t.Nodes[i] = numa.Node{ID: i, Memory: n.Memory.bytes, MemoryOnly: n.Cores == 0, Hugepages: maps.Clone(n.Hugepages)}
+		t.Nodes[i] = numa.Node{ID: i, Memory: n.Memory.Bytes, MemoryOnly: n.Cores == 0, Hugepages: maps.Clone(n.Hugepages)}
 	}
 	for _, row := range m.Distances {
 		t.Distances = append(t.Distances, append([]int(nil), row...))
@@ -37,7 +37,7 @@ func (p Profile) Topology() *numa.Topology {
 // cores lists the physical cores node by node, with all values but those that
 // belong to a single thread.
 func (p Profile) cores() []numa.CPU {
-	m := p.description
+	m := p.Machine
 	var cores []numa.CPU
 	inSocket := map[int]int{}
 	groups := 0

@@ -33,11 +33,11 @@ func between(field string, value, low, high int) error {
 }
 
 // validate refuses text that is no amount, or more than any machine has.
-func (q quantity) validate(field string) error {
+func (q Quantity) validate(field string) error {
 	if q.fault != "" {
 		return fmt.Errorf("%s: %s", field, q.fault)
 	}
-	return between(field, int(q.bytes), 0, maxMemory)
+	return between(field, int(q.Bytes), 0, maxMemory)
 }
 
 // plain refuses text that would not survive on one line of a script.
@@ -64,7 +64,7 @@ func first(checks ...error) error {
 	return nil
 }
 
-func (m *machine) validate() error {
+func (m *Machine) validate() error {
 	if err := first(
 		plain("name", m.Name, 64),
 		between("threadsPerCore", m.ThreadsPerCore, 1, maxThreads),
@@ -108,7 +108,7 @@ func (m *machine) validate() error {
 
 // validateHugepages checks sizes and counts against the node's memory.
 func (n node) validateHugepages(field string) error {
-	left := int64(n.Memory.bytes)
+	left := int64(n.Memory.Bytes)
 	for _, kB := range slices.Sorted(maps.Keys(n.Hugepages)) {
 		count, size := n.Hugepages[kB], int64(kB)*1024
 		if kB < 1 || kB > int(resource.MaxHugepageSize/1024) {
@@ -122,7 +122,7 @@ func (n node) validateHugepages(field string) error {
 	return nil
 }
 
-func (m *machine) validateDistances() error {
+func (m *Machine) validateDistances() error {
 	if len(m.Distances) == 0 {
 		return nil
 	}
@@ -143,7 +143,7 @@ func (m *machine) validateDistances() error {
 	return nil
 }
 
-func (m *machine) validateGPU(i int) error {
+func (m *Machine) validateGPU(i int) error {
 	g, field := m.GPUs[i], fmt.Sprintf("gpus[%d].", i)
 	if err := first(
 		plain(field+"model", g.Model, 64),
@@ -180,20 +180,20 @@ func (m *machine) validateGPU(i int) error {
 	}
 	for j, instance := range g.MIG.Instances {
 		field := fmt.Sprintf("%smig.instances[%d].", field, j)
-		if _, _, err := migSlices(instance.Profile); err != nil {
+		if _, _, err := MIGSlices(instance.Profile); err != nil {
 			return fmt.Errorf("%sprofile: %w", field, err)
 		}
 		if err := instance.Memory.validate(field + "memory"); err != nil {
 			return err
 		}
-		if instance.Memory.bytes%mebibyte != 0 {
-			return fmt.Errorf("%smemory: %d bytes are not whole MiB, which is all that NVML tells", field, instance.Memory.bytes)
+		if instance.Memory.Bytes%mebibyte != 0 {
+			return fmt.Errorf("%smemory: %d bytes are not whole MiB, which is all that NVML tells", field, instance.Memory.Bytes)
 		}
 	}
 	return nil
 }
 
-func (m *machine) validateNVLinks() error {
+func (m *Machine) validateNVLinks() error {
 	if m.NVLinks.Switched != 0 && len(m.NVLinks.Pairs) > 0 {
 		return fmt.Errorf("nvlinks: switched %d and %d pairs: give one of the two", m.NVLinks.Switched, len(m.NVLinks.Pairs))
 	}
@@ -226,9 +226,9 @@ func (m *machine) validateNVLinks() error {
 	return nil
 }
 
-// migSlices reads how many GPU and compute slices a MIG profile has: "3g.40gb" is
+// MIGSlices reads how many GPU and compute slices a MIG profile has: "3g.40gb" is
 // 3 and 3, "1c.3g.40gb" is 3 and 1.
-func migSlices(profile string) (gpu, compute int, err error) {
+func MIGSlices(profile string) (gpu, compute int, err error) {
 	refusal := fmt.Errorf("%q is no MIG profile: want 1g.10gb or 1c.3g.40gb, with +me and the like behind", profile)
 	name, attributes, _ := strings.Cut(profile, "+")
 	if strings.ContainsAny(attributes, " \t") {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/devices/fake"
+	"github.com/musterd/muster/devices/fake/fakehost"
 	nvmltest "github.com/musterd/muster/test/nvml"
 )
 
@@ -23,7 +24,7 @@ func openFake(b *testing.B) *Source {
 		b.Fatal(err)
 	}
 	script := filepath.Join(b.TempDir(), "host.script")
-	nvmltest.Act(b, script, fake.NewHost(p, "n1"))
+	nvmltest.Act(b, script, fakehost.New(p, "n1"))
 	b.Setenv(nvmltest.ScriptVariable, script)
 	s, err := Open(filepath.Join(nvmltest.Build(b), nvmltest.LibraryName))
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/devices/fake"
+	"github.com/musterd/muster/devices/fake/fakehost"
 	"github.com/musterd/muster/devices/nvml"
 	nvmltest "github.com/musterd/muster/test/nvml"
 )
@@ -75,7 +76,7 @@ func TestFaultyCardsAreLeftOutWithAWarningAndTheRestIsUsable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			script := filepath.Join(t.TempDir(), "host.script")
-			text := string(gpu2(t).NVMLScript("n1"))
+			text := string(fakehost.NVMLScript(gpu2(t), "n1"))
 			if !strings.Contains(text, c.old) {
 				t.Fatalf("no %q in\n%s", c.old, text)
 			}
@@ -227,7 +228,7 @@ func TestCardsVanishAndAppearAndTheDriverGoesAndReturns(t *testing.T) {
 	c := startChild(t, nvmltest.Build(t), script, "plain")
 	c.must("open")
 	full := c.must("discover").Inventory
-	text := string(p.NVMLScript("n1"))
+	text := string(fakehost.NVMLScript(p, "n1"))
 
 	second := strings.Index(text, "gpu 0000:02:00.0")
 	nvmltest.ReplaceScript(t, script, []byte(text[:second]))

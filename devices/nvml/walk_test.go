@@ -8,14 +8,14 @@ import (
 	"testing"
 
 	"github.com/musterd/muster/devices"
-	"github.com/musterd/muster/devices/fake"
+	"github.com/musterd/muster/devices/fake/fakehost"
 	nvmltest "github.com/musterd/muster/test/nvml"
 )
 
 // walker does things at random to a host's cards, but not to the first.
 type walker struct {
 	*rand.Rand
-	host    *fake.Host
+	host    *fakehost.Host
 	gpus    int
 	mig     bool // the cards can be partitioned
 	away    map[int]bool

@@ -15,6 +15,7 @@ import (
 
 	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/devices/fake"
+	"github.com/musterd/muster/devices/fake/fakehost"
 	nvmltest "github.com/musterd/muster/test/nvml"
 )
 
@@ -119,7 +120,7 @@ func (v *viewer) awaitWarning(parts ...string) {
 // stage is a host, the script that acts it and a viewer.
 type stage struct {
 	*viewer
-	host   *fake.Host
+	host   *fakehost.Host
 	script string
 	marks  uint64
 }
@@ -130,7 +131,7 @@ func newStage(t *testing.T, libDir, profile, intervals string, absent ...int) *s
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &stage{host: fake.NewHost(p, "n1", absent...), script: filepath.Join(t.TempDir(), "host.script")}
+	s := &stage{host: fakehost.New(p, "n1", absent...), script: filepath.Join(t.TempDir(), "host.script")}
 	nvmltest.Act(t, s.script, s.host)
 	s.viewer = newViewer(t, libDir, s.script, intervals)
 	return s
@@ -172,58 +173,58 @@ func TestWatchTellsWhatHappensToTheCards(t *testing.T) {
 	for name, c := range map[string]struct {
 		profile string
 		absent  []int
-		steps   []func(*fake.Host)
+		steps   []func(*fakehost.Host)
 	}{
-		"XIDs": {"dgx-a100", nil, []func(*fake.Host){
-			func(h *fake.Host) { h.XID(3, 79) },
-			func(h *fake.Host) { h.XID(3, 79); h.XID(3, 13); h.XID(5, 48) },
+		"XIDs": {"dgx-a100", nil, []func(*fakehost.Host){
+			func(h *fakehost.Host) { h.XID(3, 79) },
+			func(h *fakehost.Host) { h.XID(3, 79); h.XID(3, 13); h.XID(5, 48) },
 		}},
-		"memory errors": {"dgx-a100", nil, []func(*fake.Host){
-			func(h *fake.Host) { h.ECC(1, 0, 1) },
-			func(h *fake.Host) { h.ECC(1, 20, 0) },
-			func(h *fake.Host) { h.ECC(1, 1, 1); h.ECC(7, 3, 0) },
+		"memory errors": {"dgx-a100", nil, []func(*fakehost.Host){
+			func(h *fakehost.Host) { h.ECC(1, 0, 1) },
+			func(h *fakehost.Host) { h.ECC(1, 20, 0) },
+			func(h *fakehost.Host) { h.ECC(1, 1, 1); h.ECC(7, 3, 0) },
 		}},
-		"pages that wait for a reset": {"gpu2", nil, []func(*fake.Host){
-			func(h *fake.Host) { h.Retire(1, true) },
-			func(h *fake.Host) { h.Retire(1, false) },
+		"pages that wait for a reset": {"gpu2", nil, []func(*fakehost.Host){
+			func(h *fakehost.Host) { h.Retire(1, true) },
+			func(h *fakehost.Host) { h.Retire(1, false) },
 		}},
-		"rows that cannot be remapped": {"gpu2", nil, []func(*fake.Host){
-			func(h *fake.Host) { h.Remap(0, true, false) },
-			func(h *fake.Host) { h.Remap(0, true, true); h.Retire(0, true) },
-			func(h *fake.Host) { h.Remap(0, false, true) },
-			func(h *fake.Host) { h.Retire(0, false); h.Remap(0, false, false) },
+		"rows that cannot be remapped": {"gpu2", nil, []func(*fakehost.Host){
+			func(h *fakehost.Host) { h.Remap(0, true, false) },
+			func(h *fakehost.Host) { h.Remap(0, true, true); h.Retire(0, true) },
+			func(h *fakehost.Host) { h.Remap(0, false, true) },
+			func(h *fakehost.Host) { h.Retire(0, false); h.Remap(0, false, false) },
 		}},
-		"a card falls off the bus and returns": {"pcie-8x2", nil, []func(*fake.Host){
-			func(h *fake.Host) { h.XID(2, 79) },
-			func(h *fake.Host) { h.Lose(2) },
-			func(h *fake.Host) { h.Return(2) },
+		"a card falls off the bus and returns": {"pcie-8x2", nil, []func(*fakehost.Host){
+			func(h *fakehost.Host) { h.XID(2, 79) },
+			func(h *fakehost.Host) { h.Lose(2) },
+			func(h *fakehost.Host) { h.Return(2) },
 		}},
-		"a card is taken out and put back": {"pcie-8x2", nil, []func(*fake.Host){
-			func(h *fake.Host) { h.Unplug(0) },
-			func(h *fake.Host) { h.Plug(0) },
+		"a card is taken out and put back": {"pcie-8x2", nil, []func(*fakehost.Host){
+			func(h *fakehost.Host) { h.Unplug(0) },
+			func(h *fakehost.Host) { h.Plug(0) },
 		}},
-		"cards are added behind the known ones": {"dgx-h100", []int{1, 4}, []func(*fake.Host){
-			func(h *fake.Host) { h.Plug(4) },
-			func(h *fake.Host) { h.XID(4, 94) },
-			func(h *fake.Host) { h.Plug(1) },
+		"cards are added behind the known ones": {"dgx-h100", []int{1, 4}, []func(*fakehost.Host){
+			func(h *fakehost.Host) { h.Plug(4) },
+			func(h *fakehost.Host) { h.XID(4, 94) },
+			func(h *fakehost.Host) { h.Plug(1) },
 		}},
-		"a card is added while another is lost": {"pcie-8x2", []int{1}, []func(*fake.Host){
-			func(h *fake.Host) { h.Lose(3) },
-			func(h *fake.Host) { h.Plug(1) },
-			func(h *fake.Host) { h.Return(3) },
+		"a card is added while another is lost": {"pcie-8x2", []int{1}, []func(*fakehost.Host){
+			func(h *fakehost.Host) { h.Lose(3) },
+			func(h *fakehost.Host) { h.Plug(1) },
+			func(h *fakehost.Host) { h.Return(3) },
 		}},
-		"a card is partitioned anew": {"mig-a100", nil, []func(*fake.Host){
-			func(h *fake.Host) { h.Partition(3, small, small) },
-			func(h *fake.Host) { h.Partition(3, small) },
-			func(h *fake.Host) { h.Partition(3) },
-			func(h *fake.Host) { h.Unpartition(3); h.Unpartition(0) },
+		"a card is partitioned anew": {"mig-a100", nil, []func(*fakehost.Host){
+			func(h *fakehost.Host) { h.Partition(3, small, small) },
+			func(h *fakehost.Host) { h.Partition(3, small) },
+			func(h *fakehost.Host) { h.Partition(3) },
+			func(h *fakehost.Host) { h.Unpartition(3); h.Unpartition(0) },
 		}},
-		"the driver goes and returns": {"dgx-a100", []int{6}, []func(*fake.Host){
-			func(h *fake.Host) { h.Lose(2); h.ECC(1, 9, 9) },
-			func(h *fake.Host) { h.UnloadDriver() },
-			func(h *fake.Host) { h.Return(2); h.Lose(3); h.Plug(6); h.Retire(5, true) },
-			func(h *fake.Host) { h.LoadDriver() },
-			func(h *fake.Host) { h.ECC(1, 1, 1) },
+		"the driver goes and returns": {"dgx-a100", []int{6}, []func(*fakehost.Host){
+			func(h *fakehost.Host) { h.Lose(2); h.ECC(1, 9, 9) },
+			func(h *fakehost.Host) { h.UnloadDriver() },
+			func(h *fakehost.Host) { h.Return(2); h.Lose(3); h.Plug(6); h.Retire(5, true) },
+			func(h *fakehost.Host) { h.LoadDriver() },
+			func(h *fakehost.Host) { h.ECC(1, 1, 1) },
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

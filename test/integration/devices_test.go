@@ -8,20 +8,21 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/devices/fake"
+	"github.com/musterd/muster/devices/fake/fakehost"
 	nvmltest "github.com/musterd/muster/test/nvml"
 	"github.com/musterd/muster/test/programs"
 )
 
 // actedHost makes the fake driver of a cluster's first agent act a host, and
 // returns a function that shows the driver what has become of it.
-func (c *cluster) actedHost(absent ...int) (host *fake.Host, act func()) {
+func (c *cluster) actedHost(absent ...int) (host *fakehost.Host, act func()) {
 	c.t.Helper()
 	profile, err := fake.Lookup("dgx-a100")
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	a := c.agents[0]
-	host = fake.NewHost(profile, a.name, absent...)
+	host = fakehost.New(profile, a.name, absent...)
 	script := filepath.Join(filepath.Dir(a.file), "acted.script")
 	a.env = nvmltest.Environ(nvmltest.Build(c.t), script)
 	act = func() { nvmltest.Act(c.t, script, host) }

@@ -103,6 +103,7 @@ var table = map[string]row{
 	"rpcauth":                         {layer: adapter, neighbours: []string{"netlimit", "pki"}},
 	"devices/nvml":                    {layer: adapter},
 	"devices/fake":                    {layer: adapter},
+	"devices/fake/fakehost":           {layer: adapter, neighbours: []string{"devices/fake"}, testOnly: true},
 	"numa/sysfs":                      {layer: adapter},
 	"gossip":                          {layer: adapter, neighbours: []string{"gossip/digest", "gossip/ipc"}},
 	"gossip/digest":                   {layer: adapter},

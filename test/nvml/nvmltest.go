@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/musterd/muster/devices/fake"
+	"github.com/musterd/muster/devices/fake/fakehost"
 	"github.com/musterd/muster/test/prerequisite"
 )
 
@@ -132,7 +133,7 @@ func privateDir(name string) (string, error) {
 func WriteScript(tb testing.TB, dir string, profile fake.Profile, nodeName string) (path string) {
 	tb.Helper()
 	path = filepath.Join(dir, "nvml-"+nodeName+".script")
-	ReplaceScript(tb, path, profile.NVMLScript(nodeName))
+	ReplaceScript(tb, path, fakehost.NVMLScript(profile, nodeName))
 	return path
 }
 
@@ -161,7 +162,7 @@ func ReplaceScript(tb testing.TB, path string, text []byte) {
 // it puts the host's script there, or takes it away while the driver is
 // unloaded. Events that host tells are then to be told by a watch through the
 // library.
-func Act(tb testing.TB, path string, host *fake.Host) {
+func Act(tb testing.TB, path string, host *fakehost.Host) {
 	tb.Helper()
 	if text := host.NVMLScript(); text != nil {
 		ReplaceScript(tb, path, text)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/musterd/muster/devices/fake"
+	"github.com/musterd/muster/devices/fake/fakehost"
 	nvmltest "github.com/musterd/muster/test/nvml"
 )
 
@@ -91,7 +92,7 @@ func TestActWritesTheHostsScriptAndTakesItAwayWithTheDriver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	host, path := fake.NewHost(profile, "n1"), filepath.Join(t.TempDir(), "host.script")
+	host, path := fakehost.New(profile, "n1"), filepath.Join(t.TempDir(), "host.script")
 	host.XID(1, 79)
 	nvmltest.Act(t, path, host)
 	if text, err := os.ReadFile(path); err != nil || !slices.Equal(text, host.NVMLScript()) {

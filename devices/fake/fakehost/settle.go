@@ -1,4 +1,4 @@
-package fake
+package fakehost
 
 import (
 	"slices"
@@ -29,8 +29,8 @@ func newTold(gpus int) told {
 	return t
 }
 
-// settle reports the difference between the state and the reports so far. Nothing is reported without
-// a driver, and nothing of a card while a question about the card goes unanswered.
+// settle reports the difference between the state and the reports so far. No report comes without
+// a driver, nor about a card while a question about the card goes unanswered.
 func (h *Host) settle() {
 	var c devices.Change
 	c.Events = h.settleHangs()
@@ -117,7 +117,7 @@ func (h *Host) settleCard(i int, c *devices.Change) {
 		before.lost = false
 		tell(devices.Event{Kind: devices.EventReturned})
 	}
-	h.told.mig[i] = h.profile.description.GPUs[i].partition(h.node, i)
+	h.told.mig[i] = h.profile.Machine.GPUs[i].Partition(h.node, i)
 	for _, xid := range now.xids[len(before.xids):] {
 		tell(devices.Event{Kind: devices.EventXID, XID: xid})
 	}
@@ -173,7 +173,7 @@ func (h *Host) settleMemory(now card, before *card, partitioned bool, tell func(
 	}
 }
 
-// inventory has the devices that were reported, as they were reported.
+// inventory has the reported devices, as reported.
 func (h *Host) inventory() *devices.Inventory {
 	full := h.profile.Inventory(h.node)
 	inv := &devices.Inventory{
@@ -191,7 +191,7 @@ func (h *Host) inventory() *devices.Inventory {
 	return inv
 }
 
-// sameInventory compares the properties of a host's devices that can change.
+// sameInventory compares the changing properties of a host's devices.
 func sameInventory(a, b *devices.Inventory) bool {
 	return slices.EqualFunc(a.Devices, b.Devices, func(x, y devices.Device) bool {
 		return x.UUID == y.UUID && x.MIG.Enabled == y.MIG.Enabled && slices.Equal(x.MIG.Instances, y.MIG.Instances)
