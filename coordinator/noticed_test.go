@@ -11,8 +11,8 @@ import (
 	"github.com/musterd/muster/agent/rpc"
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/store/mem"
+	"github.com/musterd/muster/coordinator/store/storetest"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/rig"
@@ -74,7 +74,7 @@ func TestALeaderThatAgentsHaveOutlivedIsElectedAnew(t *testing.T) {
 		c.AwaitReady(2)
 		allocate(t, k, rig.Submission{Name: "lost", GPUs: 8, Wait: time.Minute})
 		c.Converge()
-		before, _, err := store.CurrentLeader(t.Context(), c.Store)
+		before, _, err := storetest.CurrentLeader(t.Context(), c.Store)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -89,7 +89,7 @@ func TestALeaderThatAgentsHaveOutlivedIsElectedAnew(t *testing.T) {
 			age(t, c)
 		}
 		c.AwaitReady(2)
-		after, found, err := store.CurrentLeader(t.Context(), c.Store)
+		after, found, err := storetest.CurrentLeader(t.Context(), c.Store)
 		if err != nil || !found || after.Epoch <= before.Epoch {
 			t.Errorf("led in epoch %d after %d, %v", after.Epoch, before.Epoch, err)
 		}

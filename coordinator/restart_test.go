@@ -9,7 +9,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/store/storetest"
 	"github.com/musterd/muster/grant"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/test/rig"
@@ -211,7 +211,7 @@ func TestAWriteOfADeposedLeaderDoesNotLand(t *testing.T) {
 // depose deletes the leader's key.
 func depose(t *testing.T, c *rig.Cluster) {
 	t.Helper()
-	l, found, err := store.CurrentLeader(t.Context(), c.Store)
+	l, found, err := storetest.CurrentLeader(t.Context(), c.Store)
 	if err != nil || !found {
 		t.Fatal(found, err)
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/store/storetest"
 	"github.com/musterd/muster/test/rig"
 )
 
@@ -22,7 +22,7 @@ func TestARestoredStore(t *testing.T) {
 		backup := c.Store.Backup()
 		submit(t, k, rig.Submission{Name: "lost", GPUs: 1, Members: 1})
 		pass(time.Second)
-		before, _, err := store.CurrentLeader(t.Context(), c.Store)
+		before, _, err := storetest.CurrentLeader(t.Context(), c.Store)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -41,7 +41,7 @@ func TestARestoredStore(t *testing.T) {
 				t.Errorf("%s: what was not: %v", name, err)
 			}
 		}
-		after, found, err := store.CurrentLeader(t.Context(), c.Store)
+		after, found, err := storetest.CurrentLeader(t.Context(), c.Store)
 		if err != nil || !found || after.Key == before.Key {
 			t.Errorf("led by %+v after %+v, %v: want a new term", after, before, err)
 		}

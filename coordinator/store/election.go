@@ -22,20 +22,6 @@ type Leader struct {
 	Key     string
 }
 
-// CurrentLeader reads who leads; found is false while nobody does. To follow
-// changes, watch record.LeaderPrefix and read again.
-func CurrentLeader(ctx context.Context, s KVStore) (l Leader, found bool, err error) {
-	kvs, _, err := s.Range(ctx, record.LeaderPrefix, RangeOptions{})
-	if err != nil {
-		return Leader{}, false, fmt.Errorf("read leader: %w", err)
-	}
-	candidates, err := Candidates(kvs)
-	if err != nil || len(candidates) == 0 {
-		return Leader{}, false, err
-	}
-	return candidates[0], true, nil
-}
-
 // Candidates reads keys below record.LeaderPrefix: the leader, then the others
 // in the order in which they will lead.
 func Candidates(kvs []record.KV) ([]Leader, error) {
@@ -96,11 +82,6 @@ func NewCandidate(s Store, address record.LeaderAddress, ttl time.Duration) *Can
 // below one prefix campaign against each other.
 func NewCandidateFor(s Store, prefix string, address record.LeaderAddress, ttl time.Duration) *Candidate {
 	return &Candidate{store: s, prefix: prefix, address: address, ttl: ttl, leases: map[record.LeaseID]bool{}}
-}
-
-// Campaign is the campaign of a new candidate.
-func Campaign(ctx context.Context, s Store, address record.LeaderAddress, ttl time.Duration) (*Leadership, error) {
-	return NewCandidate(s, address, ttl).Campaign(ctx)
 }
 
 // Campaign waits until this candidate leads, or ctx ends. Candidates lead in

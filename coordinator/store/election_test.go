@@ -30,7 +30,7 @@ func (s *stuck) KeepAlive(ctx context.Context, id record.LeaseID) error {
 
 func lead(t *testing.T, s store.Store, id string) *store.Leadership {
 	t.Helper()
-	l, err := store.Campaign(t.Context(), s, record.LeaderAddress{ID: id}, 10*time.Second)
+	l, err := store.NewCandidate(s, record.LeaderAddress{ID: id}, 10*time.Second).Campaign(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

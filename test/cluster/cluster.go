@@ -14,6 +14,7 @@ import (
 
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/store/etcd"
+	"github.com/musterd/muster/coordinator/store/storetest"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/rpcauth"
 	"github.com/musterd/muster/sdk"
@@ -205,7 +206,7 @@ func (c *Cluster) Wipe(a *Agent) {
 // Leader returns the process that the store names as leader, nil while there is
 // none, and its epoch.
 func (c *Cluster) Leader(ctx context.Context) (*Process, resource.Epoch) {
-	l, found, err := store.CurrentLeader(ctx, c.Store)
+	l, found, err := storetest.CurrentLeader(ctx, c.Store)
 	if err != nil || !found {
 		return nil, 0
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/musterd/muster/coordinator"
 	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/store/storetest"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/test/rig"
 )
@@ -30,7 +30,7 @@ func states(a *rig.Agent) map[string]int {
 // depose takes the leader's key away: its lease might have ended.
 func depose(t *testing.T, c *rig.Cluster) {
 	t.Helper()
-	l, found, err := store.CurrentLeader(t.Context(), c.Store)
+	l, found, err := storetest.CurrentLeader(t.Context(), c.Store)
 	if err != nil || !found {
 		t.Fatal(found, err)
 	}

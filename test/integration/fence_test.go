@@ -10,6 +10,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/store/storetest"
 	schedulerv1 "github.com/musterd/muster/proto/scheduler/v1"
 	"github.com/musterd/muster/rpcauth"
 	"github.com/musterd/muster/sdk"
@@ -110,7 +111,7 @@ func TestAnAgentIsAskedToEvictAndAsksAFollower(t *testing.T) {
 	leads := func(id string) {
 		t.Helper()
 		programs.Eventually(t, patience, id+" leads", func() error {
-			l, found, err := store.CurrentLeader(soon(t), s)
+			l, found, err := storetest.CurrentLeader(soon(t), s)
 			if err != nil || !found || l.Address.ID != id {
 				return fmt.Errorf("%v leads, %w", l, err)
 			}

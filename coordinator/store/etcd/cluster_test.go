@@ -170,7 +170,7 @@ func TestFaults(t *testing.T) {
 	s := connect(t, config, 2048)
 	defer func() { _ = s.Close() }()
 	watched := s.Watch(t.Context(), "/registry/k", store.WatchOptions{From: 1})
-	term, err := store.Campaign(within(t), s, record.LeaderAddress{ID: "c1"}, time.Minute)
+	term, err := store.NewCandidate(s, record.LeaderAddress{ID: "c1"}, time.Minute).Campaign(within(t))
 	if err != nil {
 		t.Fatal(err)
 	}

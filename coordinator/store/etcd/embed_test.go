@@ -42,7 +42,7 @@ func lead(dir string) {
 		fmt.Println(err)
 		return
 	}
-	l, err := store.Campaign(ctx, s, record.LeaderAddress{ID: "killed"}, time.Hour)
+	l, err := store.NewCandidate(s, record.LeaderAddress{ID: "killed"}, time.Hour).Campaign(ctx)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -87,7 +87,7 @@ func TestKilledLeaderIsNotWaitedFor(t *testing.T) {
 	s := openEmbedded(t, dir, false)
 	defer func() { _ = s.Close() }()
 	ready := time.Since(start)
-	l, err := store.Campaign(within(t), s, record.LeaderAddress{ID: "next"}, time.Hour)
+	l, err := store.NewCandidate(s, record.LeaderAddress{ID: "next"}, time.Hour).Campaign(within(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -77,13 +77,13 @@ func TestHalfTheLease(t *testing.T) {
 		defer func() { _ = s.Close() }()
 		cut := &deaf{Store: s}
 		const ttl = 10 * time.Second
-		first, err := store.Campaign(ctx, cut, record.LeaderAddress{ID: "first"}, ttl)
+		first, err := store.NewCandidate(cut, record.LeaderAddress{ID: "first"}, ttl).Campaign(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
 		won := make(chan *store.Leadership)
 		go func() {
-			second, err := store.Campaign(ctx, s, record.LeaderAddress{ID: "second"}, ttl)
+			second, err := store.NewCandidate(s, record.LeaderAddress{ID: "second"}, ttl).Campaign(ctx)
 			if err != nil {
 				t.Error(err)
 			}

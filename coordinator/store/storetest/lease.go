@@ -113,11 +113,11 @@ func address(id int) record.LeaderAddress {
 }
 
 func testElection(t *testing.T, f *fixture) {
-	if l, found, err := store.CurrentLeader(f.ctx, f.s); found || err != nil {
+	if l, found, err := CurrentLeader(f.ctx, f.s); found || err != nil {
 		t.Fatalf("a leader before any election: %+v, %v", l, err)
 	}
 	const ttl = time.Minute // a stalled machine renews late; nobody here waits for its end
-	first, err := store.Campaign(f.ctx, f.s, address(1), ttl)
+	first, err := store.NewCandidate(f.s, address(1), ttl).Campaign(f.ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func testElection(t *testing.T, f *fixture) {
 	for id := 2; id <= 3; id++ {
 		started := f.candidates(t)
 		go func() {
-			l, err := store.Campaign(f.ctx, f.s, address(id), ttl)
+			l, err := store.NewCandidate(f.s, address(id), ttl).Campaign(f.ctx)
 			if err != nil {
 				t.Errorf("campaign %d: %v", id, err)
 			}
@@ -139,7 +139,7 @@ func testElection(t *testing.T, f *fixture) {
 	}
 	leader := first
 	for id := 1; id <= 3; id++ {
-		now, found, err := store.CurrentLeader(f.ctx, f.s)
+		now, found, err := CurrentLeader(f.ctx, f.s)
 		if err != nil || !found {
 			t.Fatalf("leader: found %v, %v", found, err)
 		}
@@ -184,7 +184,7 @@ func (f *fixture) candidates(t *testing.T) int {
 }
 
 func testDeposed(t *testing.T, f *fixture) {
-	l, err := store.Campaign(f.ctx, f.s, address(1), time.Minute)
+	l, err := store.NewCandidate(f.s, address(1), time.Minute).Campaign(f.ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,14 +207,14 @@ func testDeposed(t *testing.T, f *fixture) {
 }
 
 func testCandidateGivesUp(t *testing.T, f *fixture) {
-	l, err := store.Campaign(f.ctx, f.s, address(1), time.Minute)
+	l, err := store.NewCandidate(f.s, address(1), time.Minute).Campaign(f.ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(f.ctx)
 	failed := make(chan error)
 	go func() {
-		_, err := store.Campaign(ctx, f.s, address(2), time.Minute)
+		_, err := store.NewCandidate(f.s, address(2), time.Minute).Campaign(ctx)
 		failed <- err
 	}()
 	for f.candidates(t) < 2 {
@@ -230,4 +230,18 @@ func testCandidateGivesUp(t *testing.T, f *fixture) {
 	if err := l.Resign(f.ctx); err != nil {
 		t.Error(err)
 	}
+}
+
+// CurrentLeader reads the leader; found is false while there is no leader. To follow
+// changes, watch record.LeaderPrefix and read again.
+func CurrentLeader(ctx context.Context, s store.KVStore) (l store.Leader, found bool, err error) {
+	kvs, _, err := s.Range(ctx, record.LeaderPrefix, store.RangeOptions{})
+	if err != nil {
+		return store.Leader{}, false, fmt.Errorf("read leader: %w", err)
+	}
+	candidates, err := store.Candidates(kvs)
+	if err != nil || len(candidates) == 0 {
+		return store.Leader{}, false, err
+	}
+	return candidates[0], true, nil
 }
