@@ -28,8 +28,6 @@ func key(path, name string) string { return strict.Join(path, name, true) }
 
 func isLowerAlnum(c byte) bool { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') }
 
-func isAlnum(c byte) bool { return isLowerAlnum(c) || (c >= 'A' && c <= 'Z') }
-
 // IsLabel reports whether s is an RFC 1123 label: 1..63 of a-z, 0-9 and '-',
 // beginning and ending alphanumeric. Namespaces and queues are labels.
 func IsLabel(s string) bool {

@@ -117,13 +117,6 @@ func (t *term) ask(ctx context.Context, r lead.Request) (result any, final bool,
 	}
 }
 
-// isElsewhere reports whether an error only means that this coordinator does
-// not lead, or no longer.
-func isElsewhere(err error) bool {
-	var status *api.Status
-	return errors.As(err, &status) && (status.Reason == api.NotLeader || status.Reason == api.LeaderLost)
-}
-
 // settled waits until the view has this leader's writes that the store had at
 // the call; false if that takes long, or is in doubt.
 func (l *term) settled(ctx context.Context) bool {

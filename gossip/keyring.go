@@ -2,7 +2,6 @@ package gossip
 
 import (
 	"bytes"
-	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -13,9 +12,6 @@ import (
 
 	"github.com/hashicorp/memberlist"
 )
-
-// keyBytes is the length of keys that GenerateKey draws: AES-256.
-const keyBytes = 32
 
 // maxKeys bounds a keyring; two are in use while one takes over from another.
 const maxKeys = 16
@@ -57,13 +53,6 @@ func checkKeys(keys [][]byte) error {
 		}
 	}
 	return nil
-}
-
-// GenerateKey draws a key.
-func GenerateKey() []byte {
-	key := make([]byte, keyBytes)
-	rand.Read(key) // never fails
-	return key
 }
 
 // Keys returns the keys of NewKeyring or of the last Replace, the one to send

@@ -12,7 +12,7 @@ import (
 )
 
 func TestKeyringsReadBackInSerfsFormat(t *testing.T) {
-	keys := [][]byte{gossip.GenerateKey(), []byte("0123456789abcdef")}
+	keys := [][]byte{bytes.Repeat([]byte{7}, 32), []byte("0123456789abcdef")}
 	text := gossip.FormatKeyring(keys)
 	got, err := gossip.ParseKeyring(text)
 	if err != nil || !slices.EqualFunc(got, keys, bytes.Equal) {

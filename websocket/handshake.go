@@ -49,8 +49,6 @@ type Refusal struct {
 	Text string
 }
 
-func (r *Refusal) Error() string { return r.Text }
-
 // Check returns why a server does not take a request for a WebSocket of a subprotocol. A
 // page of another origin is refused: a browser would send its user's certificate along.
 func Check(r *http.Request, protocol string) *Refusal {

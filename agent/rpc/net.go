@@ -26,14 +26,9 @@ const (
 	windowSize = 64 << 10
 )
 
-// Listen opens a TCP listener on a loopback address. field is the config field
-// that the address comes from; every error names both.
-func Listen(field, address string) (net.Listener, error) {
-	return ListenAs(rpcauth.Token{}, field, address)
-}
-
-// ListenAs is Listen on an address that suits how member proves itself: with
-// TLS it may be any.
+// ListenAs opens a TCP listener on an address that suits the proof of member: a loopback
+// address, or any address with TLS. field is the config field of the address; every
+// error names both.
 func ListenAs(member rpcauth.Member, field, address string) (net.Listener, error) {
 	if err := member.CheckAddress(field, address); err != nil {
 		return nil, err

@@ -53,7 +53,7 @@ func TestListeningNamesFieldAndAddress(t *testing.T) {
 		"0.0.0.0:0":           "not on the loopback interface",
 		"127.0.0.1":           "want HOST:PORT",
 	} {
-		_, err := Listen("metricsListen", address)
+		_, err := ListenAs(rpcauth.Token{}, "metricsListen", address)
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "metricsListen") || !strings.Contains(err.Error(), address) {
 			t.Errorf("%s: %v, want %q", address, err, want)
 		}

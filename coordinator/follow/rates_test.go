@@ -11,9 +11,9 @@ import (
 // putTenant writes a tenant; a spec of "" deletes it.
 func putTenant(t *testing.T, f *following, name, spec string) {
 	t.Helper()
-	op := record.Delete(record.TenantKey(name))
+	op := record.Delete(record.NamedKey(record.TenantsPrefix, name))
 	if spec != "" {
-		op = record.Put(record.TenantKey(name), record.MustEncode(record.Object{
+		op = record.Put(record.NamedKey(record.TenantsPrefix, name), record.MustEncode(record.Object{
 			UID: "u-" + name, Name: name, Document: fmt.Appendf(nil, `{"kind":"Tenant","metadata":{"name":%q},"spec":%s}`, name, spec),
 		}))
 	}

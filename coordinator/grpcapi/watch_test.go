@@ -516,7 +516,7 @@ func TestATenantWatchesItsOwn(t *testing.T) {
 				return record.Put(key, record.MustEncode(record.Object{UID: "s", Name: name, Document: document}))
 			}
 			if _, err := back.Txn(t.Context(), record.Txn{Then: []record.Op{
-				object(record.TenantKey(name), name, "{}"), object(record.NamespaceKey(name+"-dev"), name+"-dev", `{"tenant":"`+name+`"}`),
+				object(record.NamedKey(record.TenantsPrefix, name), name, "{}"), object(record.NamedKey(record.NamespacesPrefix, name+"-dev"), name+"-dev", `{"tenant":"`+name+`"}`),
 			}}); err != nil {
 				t.Fatal(err)
 			}

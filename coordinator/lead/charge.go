@@ -94,16 +94,6 @@ func (l *Leader) removeConsumer(u *unit) {
 	}
 }
 
-// admit charges a unit to its trees, if they and the limits have room for it,
-// and nobody has to give way; it returns what is short otherwise. What it
-// charged is taken back by takeBack as long as nothing else was tried, and by
-// discharge once there is an attempt.
-func (l *Leader) admit(u *unit) *sched.Shortage {
-	short, until := l.tryCharge(u)
-	l.wakeAt(until)
-	return short
-}
-
 // admitOn is admit of a unit that has these devices.
 func (l *Leader) admitOn(u *unit, models resource.Vector) *sched.Shortage {
 	l.bind(u)

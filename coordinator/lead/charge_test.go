@@ -37,7 +37,7 @@ func charging(b testing.TB, live int) *Leader {
 	l.quotas.SetResourceQuota(l.configuredQuota("bound", resource.Vector{resource.CPU: 1 << 40}), 1)
 	for i := range live {
 		u := chargedUnit("bound", fmt.Sprint("live", i))
-		if short := l.admit(u); short != nil {
+		if short, _ := l.tryCharge(u); short != nil {
 			b.Fatalf("unit %d: %v", i, l.quotas.Reasons(short))
 		}
 		l.quotas.Limits().Charge(resource.TxID(u.path), u.Charge)
@@ -70,7 +70,7 @@ func TestAQuestionChargesNothing(t *testing.T) {
 	if err := l.quotas.Trees().Check(); err != nil {
 		t.Error(err)
 	}
-	if short := l.admit(u); short != nil || !l.quotas.Trees().IsAllocated("Org", u.path) {
+	if short, _ := l.tryCharge(u); short != nil || !l.quotas.Trees().IsAllocated("Org", u.path) {
 		t.Errorf("an admission charges nothing, and is short of %+v", short)
 	}
 }
@@ -81,7 +81,7 @@ func TestTheEndOfAnAttemptEndsItsCharge(t *testing.T) {
 	u := chargedUnit("bound", "new")
 	used := func() resource.Vector { return l.quotas.Limits().Used("bound", "config") }
 	before := used().Clone()
-	if short := l.admit(u); short != nil {
+	if short, _ := l.tryCharge(u); short != nil {
 		t.Fatalf("refused: %v", l.quotas.Reasons(short))
 	}
 	a := &attempt{unit: u, charges: u.charges}
@@ -111,12 +111,12 @@ func TestWhoTakesBackIsNotChargedYet(t *testing.T) {
 		l.objects.Bindings.Set(api.QuotaBinding{Metadata: api.ObjectMeta{Name: namespace}, Spec: api.QuotaBindingSpec{Groups: map[string]string{"Org": namespace}}}, 1)
 	}
 	for _, name := range []string{"own", "borrowed"} {
-		if short := l.admit(chargedUnit("b", name)); short != nil {
+		if short, _ := l.tryCharge(chargedUnit("b", name)); short != nil {
 			t.Fatalf("%s: %v", name, l.quotas.Reasons(short))
 		}
 	}
 	u := chargedUnit("a", "owner")
-	short := l.admit(u)
+	short, _ := l.tryCharge(u)
 	if short == nil || len(short.Victims) != 1 {
 		t.Fatalf("short of %+v, want one victim", short)
 	}
@@ -163,7 +163,7 @@ func TestAUnitThatIsBeingAdopted(t *testing.T) {
 	u := chargedUnit("bound", "adopted")
 	u.record.Phase = string(api.Pending)
 	l.units[u.path] = u
-	if short := l.admit(u); short != nil {
+	if short, _ := l.tryCharge(u); short != nil {
 		t.Fatal(l.quotas.Reasons(short))
 	}
 	u.beginWrite(writeAdoption)

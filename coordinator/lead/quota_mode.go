@@ -45,10 +45,3 @@ func (r PatchQuotaMode) judge(l *Leader) (w edit.Write, status *api.Status) {
 	w.Result = func() any { return l.quotas.ShowMode() }
 	return w, nil
 }
-
-// GetQuotaMode asks for the mode.
-type GetQuotaMode struct{}
-
-func (GetQuotaMode) serve(l *Leader, c *call) {
-	c.answer(l.quotas.ShowMode(), nil)
-}

@@ -192,7 +192,7 @@ func queueing(names ...string) []record.KV {
 	kvs := make([]record.KV, len(names))
 	for i, name := range names {
 		document := fmt.Appendf(nil, `{"metadata":{"name":%q},"spec":{"admission":"queue"}}`, name)
-		kvs[i] = record.KV{Key: record.NamespaceKey(name), Value: record.MustEncode(record.Object{UID: name, Name: name, Document: document}), ModRev: 1}
+		kvs[i] = record.KV{Key: record.NamedKey(record.NamespacesPrefix, name), Value: record.MustEncode(record.Object{UID: name, Name: name, Document: document}), ModRev: 1}
 	}
 	return kvs
 }

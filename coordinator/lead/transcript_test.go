@@ -52,7 +52,6 @@ import (
 //	rename Org lab vision        renames a group
 //	look Org                     shows a tree
 //	mode Maintenance at=7        changes the mode of the quota trees, at= a resourceVersion
-//	mode                         asks for the mode
 //	bind a Org/lab               charges a namespace to a group
 //	tenant vision                puts a tenant
 //	namespace a tenant=vision    puts a namespace: admission=, allocations=, ceiling=, lost=, queue=, unsatisfiable=
@@ -238,10 +237,6 @@ func (s *story) doClient(words []string, options map[string]string) bool {
 	case "look":
 		s.showTree(words[1])
 	case "mode":
-		if len(words) == 1 {
-			s.ask(lead.GetQuotaMode{})
-			return true
-		}
 		s.ask(lead.PatchQuotaMode{By: "ada", Patch: api.QuotaModePatch{Mode: words[1], Reason: options["reason"], Metadata: api.Preconditions{ResourceVersion: options["at"]}}})
 	case "tenant":
 		s.ask(lead.Put[api.Tenant]{Object: &api.Tenant{

@@ -16,12 +16,6 @@ func AuditKey(a *Audit) string {
 	return join(AuditPrefix, time.UnixMilli(a.AtMillis).UTC().Format("2006-01-02T15"), a.ID)
 }
 
-// ParseAuditKey is the inverse of AuditKey.
-func ParseAuditKey(key string) (hour, id string, err error) {
-	err = split("audit entry", key, AuditPrefix, &hour, &id)
-	return hour, id, err
-}
-
 // Actor is the caller who has asked for a change. A record that a change creates has
 // the Actor in it; any other change writes an Audit in its Txn.
 type Actor struct {

@@ -2,7 +2,6 @@ package record
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/musterd/muster/resource"
 )
@@ -48,19 +47,13 @@ func ParseNamedKey(noun, key, prefix string) (name string, err error) {
 	return name, err
 }
 
-// TenantKey is the key of a tenant's object.
-func TenantKey(name string) string { return join(TenantsPrefix, name) }
-
-// ParseTenantKey is the inverse of TenantKey.
+// ParseTenantKey returns the tenant whose object has the key.
 func ParseTenantKey(key string) (name string, err error) {
 	err = split("tenant", key, TenantsPrefix, &name)
 	return name, err
 }
 
-// NamespaceKey is the key of a namespace's object.
-func NamespaceKey(name string) string { return join(NamespacesPrefix, name) }
-
-// ParseNamespaceKey is the inverse of NamespaceKey.
+// ParseNamespaceKey returns the namespace whose object has the key.
 func ParseNamespaceKey(key string) (name string, err error) {
 	err = split("namespace", key, NamespacesPrefix, &name)
 	return name, err
@@ -68,9 +61,6 @@ func ParseNamespaceKey(key string) (name string, err error) {
 
 // JobKey is the key of a job's record.
 func JobKey(namespace, name string) string { return join(JobsPrefix, namespace, name) }
-
-// JobsIn is the prefix of all jobs of a namespace.
-func JobsIn(namespace string) string { return join(JobsPrefix, namespace) + "/" }
 
 // ParseJobKey is the inverse of JobKey.
 func ParseJobKey(key string) (namespace, name string, err error) {
@@ -127,14 +117,6 @@ const (
 
 // nodePartNames are the segments that NodePart stands for.
 var nodePartNames = [...]string{"identity", "spec", "status", "lease", "observed", "lost", "tx"}
-
-// String returns the part's path segment.
-func (p NodePart) String() string {
-	if int(p) < len(nodePartNames) {
-		return nodePartNames[p]
-	}
-	return fmt.Sprintf("NodePart(%d)", uint8(p))
-}
 
 // NodeIdentityKey is the key of a node's incarnation and fence.
 func NodeIdentityKey(id resource.NodeID) string { return nodeKey(id, NodeIdentityPart) }
@@ -254,16 +236,3 @@ func ParseQuotaKey(key string) (QuotaKey, error) {
 
 // LeaderKey is the key of a candidate, whose lease it is named after.
 func LeaderKey(lease LeaseID) string { return CandidateKey(LeaderPrefix, lease) }
-
-// ParseLeaderKey is the inverse of LeaderKey.
-func ParseLeaderKey(key string) (LeaseID, error) {
-	rest, ok := strings.CutPrefix(key, LeaderPrefix)
-	if !ok {
-		return 0, fmt.Errorf("leader key %q: does not begin with %q", key, LeaderPrefix)
-	}
-	v, err := parseHex(rest, 16)
-	if err != nil {
-		return 0, fmt.Errorf("leader key %q: lease: %w", key, err)
-	}
-	return LeaseID(v), nil
-}

@@ -31,10 +31,7 @@ func Example() {
 func TestKeys(t *testing.T) {
 	cases := map[string]struct{ got, want string }{
 		"a job":                 {record.JobKey("team a", "train"), "/registry/jobs/team%20a/train"},
-		"a namespace's jobs":    {record.JobsIn("a"), "/registry/jobs/a/"},
 		"a unit":                {record.UnitPath{Namespace: "a", Kind: record.AllocUnit, Name: "x", N: 12}.Key(), "/registry/units/a/alloc/x/12"},
-		"an object's units":     {record.UnitsOf("a", record.JobUnit, "x"), "/registry/units/a/job/x/"},
-		"a namespace's units":   {record.UnitsIn("a", record.JobUnit), "/registry/units/a/job/"},
 		"a request":             {record.RequestKey("t", "id/ü"), "/registry/requests/t/id%2F%C3%BC"},
 		"a transaction":         {record.TxKey("u.1.2.ff"), "/registry/tx/u.1.2.ff"},
 		"a node's identity":     {record.NodeIdentityKey("n"), "/registry/nodes/n/identity"},
@@ -46,9 +43,8 @@ func TestKeys(t *testing.T) {
 		"the mode of trees":     {record.QuotaModeKey, "/registry/quota/mode/cluster"},
 		"a quota tree":          {record.QuotaKey{Kind: record.QuotaTrees, Name: "a/b"}.Key(), "/registry/quota/trees/a%2Fb"},
 		"a resource quota":      {record.QuotaKey{Kind: record.QuotaResources, Namespace: "a", Name: "b"}.Key(), "/registry/quota/resourcequotas/a/b"},
-		"a tenant":              {record.TenantKey("a"), "/registry/tenants/a"},
-		"a namespace":           {record.NamespaceKey("a"), "/registry/namespaces/a"},
-		"a queue":               {record.OrderIn("a"), "/registry/order/a/"},
+		"a tenant":              {record.NamedKey(record.TenantsPrefix, "a"), "/registry/tenants/a"},
+		"a namespace":           {record.NamedKey(record.NamespacesPrefix, "a"), "/registry/namespaces/a"},
 		"a leader":              {record.LeaderKey(255), "/registry/leader/00000000000000ff"},
 		"an empty segment":      {record.JobKey("", "x"), "/registry/jobs/%/x"},
 		"the unreserved bytes":  {record.TxKey("azAZ09-_.~"), "/registry/tx/azAZ09-_.~"},
@@ -105,9 +101,9 @@ func TestParsersInvertBuilders(t *testing.T) {
 		same("job", err, ns == a && n == b)
 		tenant, id, err := record.ParseRequestKey(record.RequestKey(resource.TenantID(a), b))
 		same("request", err, string(tenant) == a && id == b)
-		tenantName, err := record.ParseTenantKey(record.TenantKey(a))
+		tenantName, err := record.ParseTenantKey(record.NamedKey(record.TenantsPrefix, a))
 		same("tenant", err, tenantName == a)
-		namespaceName, err := record.ParseNamespaceKey(record.NamespaceKey(a))
+		namespaceName, err := record.ParseNamespaceKey(record.NamedKey(record.NamespacesPrefix, a))
 		same("namespace", err, namespaceName == a)
 		tx, err := record.ParseTxKey(record.TxKey(resource.TxID(a)))
 		same("tx", err, string(tx) == a)
@@ -138,9 +134,6 @@ func TestParsersInvertBuilders(t *testing.T) {
 		same("unit", err, gotUnit == unit)
 		gotOrder, err := record.ParseOrderKey(order.Key())
 		same("order", err, gotOrder == order)
-		lease := record.LeaseID(rapid.Int64().Draw(t, "lease"))
-		gotLease, err := record.ParseLeaderKey(record.LeaderKey(lease))
-		same("leader", err, gotLease == lease)
 	})
 }
 
@@ -195,7 +188,6 @@ func TestParsersRefuse(t *testing.T) {
 	order := func(k string) error { a, err := record.ParseOrderKey(k); return one(a, err) }
 	node := func(k string) error { a, err := record.ParseNodeKey(k); return one(a, err) }
 	quota := func(k string) error { a, err := record.ParseQuotaKey(k); return one(a, err) }
-	leader := func(k string) error { a, err := record.ParseLeaderKey(k); return one(a, err) }
 	cases := map[string]struct {
 		parse func(string) error
 		key   string
@@ -224,8 +216,6 @@ func TestParsersRefuse(t *testing.T) {
 		"an unknown kind of quota":       {quota, "/registry/quota/usage/a"},
 		"a resource quota of nobody":     {quota, "/registry/quota/resourcequotas/a"},
 		"a tree in a namespace":          {quota, "/registry/quota/trees/a/b"},
-		"a leader key that is no lease":  {leader, "/registry/leader/me"},
-		"a leader key elsewhere":         {leader, "/registry/leaders/00000000000000ff"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -241,7 +231,6 @@ func FuzzParseKeys(f *testing.F) {
 	f.Add("/registry/nodes/n%20/tx/u.1.2.ff")
 	f.Add("/registry/units/%/alloc/x/0")
 	f.Add("/registry/quota/resourcequotas/a/b")
-	f.Add("/registry/leader/00000000000000ff")
 	f.Fuzz(func(t *testing.T, key string) {
 		if k, err := record.ParseOrderKey(key); err == nil && k.Key() != key {
 			t.Errorf("order key %q is written as %q", key, k.Key())
@@ -258,14 +247,8 @@ func FuzzParseKeys(f *testing.F) {
 		if ns, n, err := record.ParseJobKey(key); err == nil && record.JobKey(ns, n) != key {
 			t.Errorf("job key %q is written as %q", key, record.JobKey(ns, n))
 		}
-		if hour, id, err := record.ParseAuditKey(key); err == nil && (hour == "" || id == "" || strings.Contains(key[len(record.AuditPrefix):], "//")) {
-			t.Errorf("audit key %q has the hour %q and the id %q", key, hour, id)
-		}
 		if tenant, id, err := record.ParseRequestKey(key); err == nil && record.RequestKey(tenant, id) != key {
 			t.Errorf("request key %q is written as %q", key, record.RequestKey(tenant, id))
-		}
-		if lease, err := record.ParseLeaderKey(key); err == nil && record.LeaderKey(lease) != key {
-			t.Errorf("leader key %q is written as %q", key, record.LeaderKey(lease))
 		}
 		if name, err := record.ParseNamedKey("resource", key, record.ResourcesPrefix); err == nil && record.NamedKey(record.ResourcesPrefix, name) != key {
 			t.Errorf("resource key %q is written as %q", key, record.NamedKey(record.ResourcesPrefix, name))

@@ -6,7 +6,7 @@ import (
 )
 
 // Object is a tenant, a namespace, a resource, a queue or a priority class as an operator
-// set it (TenantKey, NamespaceKey, ResourcesPrefix, QueuesPrefix, PriorityClassesPrefix).
+// set it (TenantsPrefix, NamespacesPrefix, ResourcesPrefix, QueuesPrefix, PriorityClassesPrefix).
 type Object struct {
 	UID  string `json:"uid"`
 	Name string `json:"name"`

@@ -62,16 +62,6 @@ func (p *UnitPath) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// UnitsOf is the prefix of all units of one allocation or job.
-func UnitsOf(namespace string, kind UnitKind, name string) string {
-	return join(UnitsPrefix, namespace, string(kind), name) + "/"
-}
-
-// UnitsIn is the prefix of all units of one kind in a namespace.
-func UnitsIn(namespace string, kind UnitKind) string {
-	return join(UnitsPrefix, namespace, string(kind)) + "/"
-}
-
 // ParseUnitPath is the inverse of UnitPath.String for paths that are not zero.
 func ParseUnitPath(path string) (UnitPath, error) { return parseUnit("unit path", path, "") }
 
@@ -136,9 +126,6 @@ func (k OrderKey) Compare(o OrderKey) int {
 		cmp.Compare(k.Unit.String(), o.Unit.String()),
 	)
 }
-
-// OrderIn is the prefix of one queue.
-func OrderIn(queue string) string { return join(OrderPrefix, queue) + "/" }
 
 // ParseOrderKey is the inverse of OrderKey.Key.
 func ParseOrderKey(key string) (OrderKey, error) {

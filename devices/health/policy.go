@@ -1,18 +1,14 @@
 package health
 
 import (
-	"fmt"
 	"time"
 )
 
 // MaxStrikes is the greatest Policy.Strikes.
 const MaxStrikes = 8
 
-// maxDuration bounds every duration of a policy.
-const maxDuration = 365 * 24 * time.Hour
-
-// Policy is how patient to be with devices. The zero value is invalid;
-// DefaultPolicy is meant for most hosts.
+// Policy is how patient to be with devices. The zero value is invalid: each
+// time is above 0 and at most a year. DefaultPolicy is meant for most hosts.
 type Policy struct {
 	// SuspectFor: a suspect device is ok again after this long without a fault.
 	SuspectFor time.Duration
@@ -66,43 +62,10 @@ func DefaultPolicy() Policy {
 	}
 }
 
-// Validate names the first field that is out of range, and its value.
-func (p Policy) Validate() error {
-	for _, f := range []struct {
-		name  string
-		value time.Duration
-	}{
-		{"SuspectFor", p.SuspectFor},
-		{"StrikeWindow", p.StrikeWindow},
-		{"Incident", p.Incident},
-		{"TaintFor", p.TaintFor},
-		{"ProbationFor", p.ProbationFor},
-		{"DriverProbation", p.DriverProbation},
-		{"MaxHold", p.MaxHold},
-		{"Forget", p.Forget},
-		{"HungGrace", p.HungGrace},
-		{"CorrectedWindow", p.CorrectedWindow},
-	} {
-		if f.value <= 0 || f.value > maxDuration {
-			return fmt.Errorf("health: %s: %v is not above 0 and at most %v", f.name, f.value, maxDuration)
-		}
-	}
-	switch {
-	case p.Strikes < 1 || p.Strikes > MaxStrikes:
-		return fmt.Errorf("health: Strikes: %d is outside 1..%d", p.Strikes, MaxStrikes)
-	case p.CorrectedLimit < 1:
-		return fmt.Errorf("health: CorrectedLimit: %d is not above 0", p.CorrectedLimit)
-	case p.MaxHold < max(p.TaintFor, p.ProbationFor, p.DriverProbation):
-		return fmt.Errorf("health: MaxHold: %v is below TaintFor %v, ProbationFor %v or DriverProbation %v",
-			p.MaxHold, p.TaintFor, p.ProbationFor, p.DriverProbation)
-	}
-	return nil
-}
-
 // hold is base · 2^relapses, at most MaxHold.
 func (p Policy) hold(base time.Duration, relapses uint8) time.Duration {
 	for ; relapses > 0 && base < p.MaxHold; relapses-- {
-		base *= 2 // below 2 · maxDuration
+		base *= 2 // below two years
 	}
 	return min(base, p.MaxHold)
 }

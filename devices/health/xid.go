@@ -1,7 +1,6 @@
 package health
 
 import (
-	"iter"
 	"slices"
 )
 
@@ -23,16 +22,6 @@ const (
 	// Fatal errors taint at once.
 	Fatal
 )
-
-var effectNames = [...]string{"application", "notice", "watch", "suspicious", "fatal"}
-
-// String returns the class's name.
-func (e Effect) String() string {
-	if int(e) < len(effectNames) {
-		return effectNames[e]
-	}
-	return "unknown"
-}
 
 // Verdict is the meaning of an XID number for a device.
 type Verdict struct {
@@ -77,17 +66,4 @@ func XID(number uint64) Verdict {
 		return unknown
 	}
 	return catalog[i].Verdict
-}
-
-// Catalog yields every number that has a verdict of its own, ascending.
-func Catalog() iter.Seq2[uint64, Verdict] {
-	return func(yield func(uint64, Verdict) bool) {
-		for _, r := range catalog {
-			for number := r.first; number <= r.last; number++ {
-				if !yield(number, r.Verdict) {
-					return
-				}
-			}
-		}
-	}
 }

@@ -12,7 +12,7 @@
 //
 // This package is the only importer of go-nvml. go-nvml and the dynamic linker
 // keep one library per process: the first that answered stays bound until the
-// process ends, and Open refuses another. A program holds one Source at a
+// process ends, and another is refused. A program holds one Source at a
 // time; its methods may be called from any goroutine, and their calls into the
 // library wait for each other.
 package nvml
@@ -22,7 +22,7 @@ import (
 	"fmt"
 )
 
-// ErrNoDriver is the error of Open and Discover, wrapped, on a host without
+// ErrNoDriver is the error of Discover, wrapped, on a host without
 // NVIDIA's library or with its kernel driver not loaded. Such a host is one
 // without GPUs, not a broken one.
 var ErrNoDriver = errors.New("no NVIDIA driver")

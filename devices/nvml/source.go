@@ -48,21 +48,6 @@ type Source struct {
 	told    []string // the warnings of the last discovery
 }
 
-// Open loads the library at libraryPath, "" for the library that the dynamic
-// linker finds, and asks it once whether the driver answers. It waits for the
-// driver, seconds on a host without persistence mode.
-//
-// A missing library or driver is ErrNoDriver. Other errors: the file is no
-// NVML library, the library and the kernel driver do not match, or this
-// process holds another NVML library.
-func Open(libraryPath string, opts ...Option) (*Source, error) {
-	var o options
-	for _, apply := range opts {
-		apply(&o)
-	}
-	return open(libraryPath, o, func(string, *card) {})
-}
-
 func open(libraryPath string, o options, asking asker) (*Source, error) {
 	if libraryPath == "" {
 		libraryPath = defaultLibrary

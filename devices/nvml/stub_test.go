@@ -5,12 +5,14 @@ package nvml_test
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/musterd/muster/devices/nvml"
 )
 
 func TestAProgramWithoutCgoHasNoDriver(t *testing.T) {
-	if _, err := nvml.Open("", nvml.WithNUMANode(func(string) (int, bool) { return 0, true })); !errors.Is(err, nvml.ErrNoDriver) {
-		t.Errorf("Open: %v, want ErrNoDriver", err)
+	driver := nvml.NewDriver("", nvml.WithNUMANode(func(string) (int, bool) { return 0, true }))
+	if _, err := driver.Discover(t.Context(), time.Second); !errors.Is(err, nvml.ErrNoDriver) {
+		t.Errorf("Discover: %v, want ErrNoDriver", err)
 	}
 }

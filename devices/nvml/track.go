@@ -23,14 +23,6 @@ type sighting struct {
 	relationsUnknown bool
 }
 
-// devices are those seen, none if nothing was.
-func (s sighting) devices() []devices.Device {
-	if s.inventory == nil {
-		return nil
-	}
-	return s.inventory.Devices
-}
-
 // flag is a yes or no that a driver may leave unknown.
 type flag uint8
 

@@ -433,7 +433,7 @@ func TestARunningAgentStaysCertified(t *testing.T) {
 			t.Errorf("it trusts %d authorities", len(i.TLS().Material().Roots))
 		}
 
-		fresh := gossip.GenerateKey() // serf keys -install and -use on a coordinator, which the agent missed
+		fresh := []byte("a key of AES-256 has 32 bytes...") // serf keys -install and -use on a coordinator, which the agent missed
 		if err := c1.ChangeKeys(t.Context(), func(keys [][]byte) ([][]byte, error) {
 			keys, err := gossip.InstallKey(keys, fresh)
 			if err != nil {

@@ -5,11 +5,25 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/lead/charges"
+	"github.com/musterd/muster/coordinator/record"
 )
 
 // GetQuotaMode implements service.QuotaModes.
-func (c *Cluster) GetQuotaMode(ctx context.Context) (*api.QuotaMode, error) {
-	return ask[*api.QuotaMode](ctx, c, lead.GetQuotaMode{})
+func (c *Cluster) GetQuotaMode(context.Context) (*api.QuotaMode, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.settle()
+	kv, found, _ := c.key(record.QuotaModeKey)
+	rec := record.QuotaMode{}
+	if found {
+		var err error
+		if rec, err = record.Decode[record.QuotaMode](kv.Key, kv.Value); err != nil {
+			return nil, err
+		}
+	}
+	mode := charges.QuotaModeOf(rec, kv.ModRev)
+	return &mode, nil
 }
 
 // PatchQuotaMode implements service.QuotaModes.

@@ -126,7 +126,7 @@ func (n *names) key(key string) string {
 	if _, name, err := record.ParseJobKey(key); err == nil {
 		return "job " + name
 	}
-	if _, err := record.ParseLeaderKey(key); err == nil {
+	if strings.HasPrefix(key, record.LeaderPrefix) {
 		return "the leader's key"
 	}
 	if node, err := record.ParseNodeKey(key); err == nil {

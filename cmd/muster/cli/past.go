@@ -151,15 +151,3 @@ func (a *app) pastCommand(name, short, state string, list func(context.Context, 
 	flags.IntVar(&o.Limit, "limit", 100, "how many to show, 1 to 100000")
 	return cmd
 }
-
-// ownTenant is the tenant of the caller, where the caller has just one.
-func (a *app) ownTenant(ctx context.Context) (string, error) {
-	me, err := a.client.WhoAmI(ctx)
-	if err != nil {
-		return "", err
-	}
-	if me.Tenant == "" {
-		return "", usagef("--tenant: you are of no single tenant: name one")
-	}
-	return me.Tenant, nil
-}

@@ -83,7 +83,7 @@ func verify(ctx context.Context, s store.KVStore, w Warehouse, cluster string, a
 			return want, has, r, err
 		}
 		forgetModels(want, &has)
-		found := append(compare(want, has), compareSlices(want, has)...)
+		found := append(Compare(want, has), compareSlices(want, has)...)
 		after, err := w.Position(ctx)
 		if err != nil {
 			return want, has, r, err
@@ -216,12 +216,9 @@ func differing(b history.Batch, differences []Difference) history.Batch {
 	return out
 }
 
-// Compare finds the differences between the rows of a narrator and those of a history:
-// in all but slices.
-func Compare(want, has history.Batch) []Difference { return compare(want, has) }
-
-// compare finds the differences between the rows of a full read and those of the history.
-func compare(want, has history.Batch) (found []Difference) {
+// Compare finds the differences between the rows of a full read, or of a narrator, and
+// those of a history: in all but slices.
+func Compare(want, has history.Batch) (found []Difference) {
 	want.Conditions, has.Conditions = history.NewestConditions(want.Conditions), history.NewestConditions(has.Conditions)
 	for _, x := range tables {
 		found = append(found, x.compare(&want, &has)...)

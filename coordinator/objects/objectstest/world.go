@@ -220,9 +220,9 @@ func (w *World) changeSpace() []record.Op {
 		}
 		return w.writeOrRemove(record.NamedKey(record.QueuesPrefix, name), name, fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"maxRunningMembers":%d}}`, name, w.random.IntN(3)))
 	}
-	key, document := record.TenantKey(name), fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"owner":"o%d"}}`, name, w.random.IntN(3))
+	key, document := record.NamedKey(record.TenantsPrefix, name), fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"owner":"o%d"}}`, name, w.random.IntN(3))
 	if w.random.IntN(2) == 0 {
-		key, document = record.NamespaceKey(name), fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"priorityCeiling":%d}}`, name, w.random.IntN(3))
+		key, document = record.NamedKey(record.NamespacesPrefix, name), fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"priorityCeiling":%d}}`, name, w.random.IntN(3))
 	}
 	return w.writeOrRemove(key, name, document)
 }
