@@ -179,7 +179,7 @@ func TestOnlyTheDriversProgramsNeedCgo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "\tCGO_ENABLED=0 $(GO) build -trimpath -o bin/ " + strings.Join(programs, " ") + "\n"; !strings.Contains(string(makefile), want) {
+	if want := "\tCGO_ENABLED=0 $(GO) build -trimpath $(LINK) -o bin/ " + strings.Join(programs, " ") + "\n"; !strings.Contains(string(makefile), want) {
 		t.Errorf("the Makefile's target build has no line %q", want)
 	}
 }
