@@ -1,6 +1,8 @@
 package lead
 
 import (
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -172,4 +174,280 @@ func TestAnAdoptedGrantWakesWhatWaits(t *testing.T) {
 	if !w.woken() || !u.evictable() {
 		t.Errorf("nothing is tried again though the unit is evictable: %t", u.evictable())
 	}
+}
+
+// wakeUp makes the start of the allocation w possible, for which nothing else runs.
+type wakeUp struct {
+	rules  func(*Rules)
+	before func(*scene) // at its end w waits
+	event  func(*scene)
+	// limited is the node whose agent decides how often that happens, "" for none.
+	limited resource.NodeID
+}
+
+// byNodes are wake-ups by nodes that come, grow or go.
+var byNodes = map[string]wakeUp{
+	"a node that connects": {
+		before: func(x *scene) {
+			x.hear(grant.Disconnected{Node: "n1"})
+			x.running("c", 8, "")
+			x.submit("w", 8, "")
+			x.answers()
+		},
+		event:   func(x *scene) { x.hear(x.hosts["n1"]) },
+		limited: "n1",
+	},
+	"an agent that registers": {
+		before: func(x *scene) {
+			x.running("a", 8, "")
+			stranger := x.hosts["n2"]
+			stranger.Revision = 0
+			x.hear(stranger)
+			x.submit("w", 8, "")
+			x.answers()
+		},
+		event: func(x *scene) {
+			h := x.hosts["n2"]
+			x.hear(grant.Registered{Node: "n2", Incarnation: h.Incarnation, Revision: h.Revision})
+		},
+		limited: "n2",
+	},
+	"a device that is well again": {
+		before: func(x *scene) {
+			x.running("a", 8, "")
+			x.hear(reports("n2", "a fault"))
+			x.submit("w", 8, "")
+			x.answers()
+		},
+		event:   func(x *scene) { x.hear(reports("n2", "")) },
+		limited: "n2",
+	},
+	"a device that is well again, of an agent that has said too much": {
+		before: func(x *scene) {
+			x.running("a", 8, "")
+			x.hear(reports("n2", "a fault"))
+			x.submit("w", 8, "")
+			x.answers()
+			for i := range 2 * wakeRate.Burst {
+				x.hear(reports("n2", fmt.Sprint("fault ", i)))
+			}
+			x.hear(reports("n2", ""))
+		},
+		event: func(x *scene) { x.give(SecondPassed{}) },
+	},
+	"another node of a unit that may be evicted": {
+		before: func(x *scene) {
+			gang := x.submitJob("g", 2, 8)
+			x.says(gang, grant.Reserved)
+			x.answers()
+			closed, full := true, reports("n2", "")
+			x.ask(PatchNode{"n2", api.NodePatch{Unschedulable: &closed}})
+			x.answers()
+			full.DiskFull = true
+			x.hear(full)
+			x.submit("w", 8, preempting)
+			x.answers()
+		},
+		event: func(x *scene) { x.hear(reports("n2", "")) },
+	},
+	"a taint that is gone": {
+		before: func(x *scene) {
+			x.running("a", 8, "")
+			x.ask(PatchNode{"n2", api.NodePatch{Taints: &[]api.Taint{{Key: "team", Effect: "NoSchedule"}}}})
+			x.answers()
+			x.submit("w", 8, "")
+			x.answers()
+		},
+		event:   func(x *scene) { x.ask(PatchNode{"n2", api.NodePatch{Taints: &[]api.Taint{}}}); x.answers() },
+		limited: "n2",
+	},
+	"the end of a ban": {
+		before: func(x *scene) {
+			x.running("a", 8, "")
+			x.give(NodeFacts{Node: "n2", Ban: &record.Ban{By: "root"}})
+			x.submit("w", 8, "")
+			x.answers()
+		},
+		event: func(x *scene) { x.give(NodeFacts{Node: "n2"}) },
+	},
+	"the end of an isolation that is not durable": {
+		before: func(x *scene) {
+			x.running("a", 8, "")
+			x.hear(grant.Disconnected{Node: "n2"})
+			x.submit("w", 8, "")
+			x.answers()
+			x.hear(grant.Disconnected{Node: "n2", Broken: true, Err: errors.New("no message")})
+			x.hear(x.hosts["n2"])
+		},
+		event: func(x *scene) {
+			back := false
+			x.ask(PatchNode{"n2", api.NodePatch{Unschedulable: &back}})
+		},
+	},
+	"the loss of a node from which a unit was leaving": {
+		before: func(x *scene) {
+			x.running("a", 8, "")
+			x.running("c", 8, "")
+			x.leaves("a")
+			x.submit("w", 8, preempting)
+			x.answers()
+		},
+		event:   func(x *scene) { x.hear(grant.Disconnected{Node: "n1"}) },
+		limited: "n1",
+	},
+	"the fence of a node from which a unit was leaving": {
+		before: func(x *scene) {
+			x.running("a", 8, "")
+			x.running("c", 8, "")
+			x.leaves("a")
+			x.submit("w", 8, preempting)
+			x.answers()
+		},
+		event: func(x *scene) { x.ask(FenceNode{"n1", api.FenceOptions{Force: true}}); x.answers() },
+	},
+}
+
+// byEnds are wake-ups by units and attempts that end, or that may be evicted from
+// now on.
+var byEnds = map[string]wakeUp{
+	"an agent that has freed a unit": {
+		before: func(x *scene) {
+			x.running("a", 8, "")
+			x.running("c", 8, "")
+			x.leaves("a")
+			x.submit("w", 8, "")
+			x.answers()
+		},
+		event: func(x *scene) { x.says(x.units["default/alloc/a/0"], grant.Tombstone) }, // RELEASED is not written yet
+	},
+	"the end of a charge": {
+		before: func(x *scene) {
+			x.bounds("8", true)
+			a := x.running("a", 8, "")
+			x.leaves("a")
+			x.submit("w", 8, "")
+			x.answers()
+			x.says(a, grant.Tombstone)
+		},
+		event: func(x *scene) { x.answers() },
+	},
+	"an agent that has freed what no attempt has": {
+		before:  func(x *scene) { x.holdsStray(); x.submit("w", 8, ""); x.answers() },
+		event:   func(x *scene) { x.hear(grant.Replied{Node: "n1", Tx: transaction(1), State: grant.Tombstone}) },
+		limited: "n1",
+	},
+	"a list of grants that lacks one": {
+		before:  func(x *scene) { x.holdsStray(); x.submit("w", 8, ""); x.answers() },
+		event:   func(x *scene) { x.hear(grant.Occupied{Node: "n1"}) },
+		limited: "n1",
+	},
+	"a No": {
+		before: func(x *scene) {
+			x.running("a", 8, "")
+			x.submit("b", 8, "")
+			x.submit("w", 8, "")
+			x.answers()
+		},
+		event:   func(x *scene) { x.says(x.units["default/alloc/b/0"], grant.No) }, // ABORTED is not written yet
+		limited: "n2",
+	},
+	"an attempt that was given up": {
+		before: func(x *scene) {
+			x.running("a", 8, "")
+			x.submit("b", 8, "")
+			x.submit("w", 8, "")
+			x.answers()
+			x.pass(x.rules.VoteBudget / 4) // b is late
+			x.pass(x.rules.VoteBudget)
+		},
+		event: func(x *scene) { x.answers() },
+	},
+	"a fault of a node whose room was counted on": {
+		before: countsOnRoom,
+		event:  func(x *scene) { x.hear(reports("n1", "a fault")); x.answers() },
+	},
+	"a cordon of a node whose room was counted on": {
+		before: countsOnRoom,
+		event: func(x *scene) {
+			closed := true
+			x.ask(PatchNode{Node: "n1", Patch: api.NodePatch{Unschedulable: &closed}})
+			x.answers()
+		},
+	},
+	"a taint of a node whose room was counted on": {
+		before: countsOnRoom,
+		event: func(x *scene) {
+			x.ask(PatchNode{Node: "n1", Patch: api.NodePatch{Taints: &[]api.Taint{{Key: "repair", Effect: "NoSchedule"}}}})
+			x.answers()
+		},
+	},
+	"a commit of a unit that may be evicted": {
+		before: func(x *scene) {
+			x.running("c", 8, `"priority":9,`)
+			x.submit("a", 8, "")
+			x.submit("w", 8, preempting)
+			x.answers()
+			x.says(x.units["default/alloc/a/0"], grant.Reserved)
+		},
+		event: func(x *scene) { x.answers() },
+	},
+	"an eviction that has not landed": {
+		before: func(x *scene) {
+			_, b := x.preemptor()
+			x.submit("w", 8, `"priority":6,"preemptionPolicy":"PreemptLowerPriority",`)
+			x.answers()
+			x.says(b, grant.Waiting)
+			x.loses(false)
+			x.answer() // ABORTED has landed; the victim's record is not read yet
+		},
+		event: func(x *scene) { x.answers() },
+	},
+}
+
+// byQuota are wake-ups of units that were over quota.
+var byQuota = map[string]wakeUp{
+	"a limit that grows": {
+		before: func(x *scene) { x.bounds("4", true); x.submit("w", 8, ""); x.answers() },
+		event:  func(x *scene) { x.bounds("8", false) },
+	},
+	"the end of a charge to a tree": {
+		before: func(x *scene) {
+			x.shares()
+			for _, name := range []string{"own", "lent"} {
+				x.running(name, 4, `"quota":{"unPreemptable":true,"groups":{"Org":"one"}},`)
+			}
+			x.submit("w", 4, `"quota":{"groups":{"Org":"two"}},`)
+			x.answers()
+			x.leaves("lent")
+			x.says(x.units["default/alloc/lent/0"], grant.Tombstone)
+		},
+		event: func(x *scene) { x.answers() },
+	},
+	"the end of a protected runtime": {
+		rules: func(r *Rules) { r.Quota.MinRunTime = time.Hour },
+		before: func(x *scene) {
+			x.shares()
+			for _, name := range []string{"own", "lent"} {
+				x.running(name, 4, `"quota":{"groups":{"Org":"one"}},`)
+			}
+			x.submit("w", 4, `"quota":{"groups":{"Org":"two"}},`)
+			x.answers()
+			x.pass(time.Hour - 1)
+		},
+		event: func(x *scene) { x.pass(1) },
+	},
+	"a charge that moves a unit up, which has run long enough": {
+		rules: func(r *Rules) { r.Quota.MinRunTime = time.Hour },
+		before: func(x *scene) {
+			x.shares()
+			for _, name := range []string{"own", "moved"} {
+				x.running(name, 2, `"quota":{"groups":{"Org":"one"}},`)
+			}
+			x.pass(time.Hour)
+			x.running("lent", 3, `"quota":{"groups":{"Org":"one"}},`)
+			x.submit("w", 2, `"quota":{"groups":{"Org":"two"}},`)
+			x.answers()
+		},
+		event: func(x *scene) { x.submit("mover", 1, `"priority":5,"quota":{"groups":{"Org":"one"}},`) },
+	},
 }
