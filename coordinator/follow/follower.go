@@ -13,7 +13,6 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/access"
 	"github.com/musterd/muster/coordinator/events"
-	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/objects"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
@@ -52,7 +51,7 @@ type Follower struct {
 	leaders  map[string]record.KV // those of kvs below record.LeaderPrefix
 	// requests are the requests remembered below record.RequestsPrefix, which
 	// kvs leaves out: there are very many, and readers need no more of them.
-	requests map[lead.RequestKey]lead.Remembered
+	requests map[record.RequestDigest]record.Remembered
 	// events are those of all changes since the follower began, or since the store
 	// went back; nil until the first load.
 	events *events.Log
@@ -173,7 +172,7 @@ func (f *Follower) load(ctx context.Context, restart func()) (resource.Revision,
 		f.log.Error("store_went_back", "revision_before", int64(f.revision), "revision_now", int64(rev))
 		f.events = nil
 	}
-	f.kvs, f.leaders, f.requests = map[string]record.KV{}, map[string]record.KV{}, map[lead.RequestKey]lead.Remembered{}
+	f.kvs, f.leaders, f.requests = map[string]record.KV{}, map[string]record.KV{}, map[record.RequestDigest]record.Remembered{}
 	f.owners.Store(nil)
 	f.rates.Store(nil)
 	f.mode.Store(nil)
@@ -218,19 +217,19 @@ func (f *Follower) put(kv record.KV) {
 	}
 }
 
-// readRequest is lead.ReadRequest, where of points to the record or is nil.
-func readRequest(kv record.KV, of any) (lead.RequestKey, lead.Remembered, error) {
+// readRequest is record.ReadRequest, where of points to the record or is nil.
+func readRequest(kv record.KV, of any) (record.RequestDigest, record.Remembered, error) {
 	if rec, known := of.(*record.Request); known {
-		return lead.RequestOf(kv.Key, *rec)
+		return rec.Digest(kv.Key)
 	}
-	return lead.ReadRequest(kv)
+	return record.ReadRequest(kv)
 }
 
 // remove takes a key out. f.mu is held.
 func (f *Follower) remove(key string) {
 	if strings.HasPrefix(key, record.RequestsPrefix) {
 		if tenant, id, err := record.ParseRequestKey(key); err == nil {
-			delete(f.requests, lead.RequestKeyOf(tenant, id))
+			delete(f.requests, record.DigestOfRequest(tenant, id))
 		}
 	}
 	delete(f.kvs, key)

@@ -115,8 +115,8 @@ func (f *Follower) Snapshot(ctx context.Context, rev resource.Revision) (Snapsho
 
 // Snapshot is the store's content at a revision, read before.
 type Snapshot struct {
-	kvs      []record.KV                         // ascending by key
-	Requests map[lead.RequestKey]lead.Remembered // not among kvs
+	kvs      []record.KV                                // ascending by key
+	Requests map[record.RequestDigest]record.Remembered // not among kvs
 	Revision resource.Revision
 }
 

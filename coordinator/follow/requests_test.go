@@ -6,7 +6,6 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/record"
 )
 
@@ -15,7 +14,7 @@ import (
 func TestARequestIDTakesLittleMemoryOfAFollower(t *testing.T) {
 	const n, most = 2_000, 256
 	f := New(options(nil, slog.New(slog.DiscardHandler)))
-	f.kvs, f.leaders, f.requests = map[string]record.KV{}, map[string]record.KV{}, map[lead.RequestKey]lead.Remembered{}
+	f.kvs, f.leaders, f.requests = map[string]record.KV{}, map[string]record.KV{}, map[record.RequestDigest]record.Remembered{}
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)

@@ -184,8 +184,8 @@ func TestEverythingWakesAtTheEarliestTime(t *testing.T) {
 // TestTheLeaseOfARequestIDEndsAfterADay: ids expire by whole seconds.
 func TestTheLeaseOfARequestIDEndsAfterADay(t *testing.T) {
 	x := newScene(t)
-	key := RequestKeyOf("t", "id")
-	x.requests.remember(key, newRequest(record.Request{}), x.clock)
+	key := record.DigestOfRequest("t", "id")
+	x.requests.remember(key, record.Request{}.Remembered(), x.clock)
 	for _, c := range []struct {
 		after time.Duration
 		known bool

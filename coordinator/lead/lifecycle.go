@@ -86,7 +86,7 @@ func (l *Leader) rejected(u *unit, o txn.Outcome, err error) {
 // undoCreation forgets a unit that was never stored, with its job and its
 // request id, so that the request can be made again.
 func (l *Leader) undoCreation(u *unit) {
-	if u.create != nil && u.create.request != (RequestKey{}) {
+	if u.create != nil && u.create.request != (record.RequestDigest{}) {
 		l.requests.forget(u.create.request)
 	}
 	if u.job != nil {

@@ -18,7 +18,7 @@ type Loaded struct {
 	Configured                                                     []record.KV
 	// Objects are the keys below edit.Prefixes that are not among Quotas.
 	Objects []record.KV
-	Cached  map[RequestKey]Remembered // beside requests
+	Cached  map[record.RequestDigest]record.Remembered // beside requests
 	// Mix is the mix of work that the leader before has learned, of a snapshot; nil where
 	// the new leader learns from the units alone.
 	Mix *mix.State
@@ -210,31 +210,16 @@ func (l *Leader) loadOrder(kvs []record.KV) error {
 
 // loadRequests takes over the request ids: those that the cache has read, and
 // kvs.
-func (l *Leader) loadRequests(cached map[RequestKey]Remembered, kvs []record.KV) error {
+func (l *Leader) loadRequests(cached map[record.RequestDigest]record.Remembered, kvs []record.KV) error {
 	for key, r := range cached {
 		l.requests.remember(key, r, l.now)
 	}
 	for _, kv := range kvs {
-		key, r, err := ReadRequest(kv)
+		key, r, err := record.ReadRequest(kv)
 		if err != nil {
 			return err
 		}
 		l.requests.remember(key, r, l.now)
 	}
 	return nil
-}
-
-// ReadRequest reads a key below record.RequestsPrefix.
-func ReadRequest(kv record.KV) (RequestKey, Remembered, error) {
-	rec, err := record.Decode[record.Request](kv.Key, kv.Value)
-	if err != nil {
-		return RequestKey{}, Remembered{}, err
-	}
-	return RequestOf(kv.Key, rec)
-}
-
-// RequestOf is the request that a record below record.RequestsPrefix remembers.
-func RequestOf(key string, rec record.Request) (RequestKey, Remembered, error) {
-	tenant, id, err := record.ParseRequestKey(key)
-	return RequestKeyOf(tenant, id), newRequest(rec), err
 }

@@ -2,7 +2,6 @@ package lead
 
 import (
 	"cmp"
-	"crypto/sha256"
 	"time"
 
 	"github.com/musterd/muster/api"
@@ -14,97 +13,64 @@ import (
 // is kept in a few bytes without pointers: what a request made is found by the
 // name in the repeated document, and known by its UID.
 
-// RequestKey stands for a tenant's request id. Its first bytes stand for the tenant.
-type RequestKey [16]byte
-
-// tenantKey stands for a tenant among request ids. Two tenants whose digests agree, which
-// is one chance in 4 * 10^9, have one bound together.
-type tenantKey [4]byte
-
-// RequestKeyOf is the key of a request id of a tenant.
-func RequestKeyOf(tenant resource.TenantID, id string) RequestKey {
-	k := RequestKey(digest(string(tenant) + "/" + id))
-	of := digest(string(tenant))
-	copy(k[:], of[:len(tenantKey{})])
-	return k
-}
-
-func (k RequestKey) tenant() tenantKey { return tenantKey(k[:len(tenantKey{})]) }
-
 // mostRequestIDs bounds the request ids of one tenant in a day: 11 in a second around the
 // clock, in 150 MB of a coordinator's heap and as much of the store.
 const mostRequestIDs = 1_000_000
-
-// digest stands for a text where only equality counts.
-func digest(s string) [16]byte {
-	sum := sha256.Sum256([]byte(s))
-	return [16]byte(sum[:16])
-}
-
-// Remembered is what a request id made.
-type Remembered struct {
-	hash   [16]byte // digest of the document's hash
-	object [16]byte // digest of the object's UID
-}
-
-func newRequest(r record.Request) Remembered {
-	return Remembered{hash: digest(r.DocumentHash), object: digest(r.UID)}
-}
 
 // requests are the request ids of a day. The zero value is empty.
 //
 // Invariant: each key of byKey is in added, with the time of its last remember.
 // Invariant: ofTenant counts the keys of byKey by their tenant, and has no zeros.
 type requests struct {
-	byKey    map[RequestKey]aged
-	ofTenant map[tenantKey]int
+	byKey    map[record.RequestDigest]aged
+	ofTenant map[record.TenantDigest]int
 	most     int      // of one tenant; 0 = mostRequestIDs
 	added    []expiry // ascending by at
 	head     int      // entries of added that have been dealt with
 }
 
 type aged struct {
-	Remembered
+	record.Remembered
 	at int64 // seconds of Unix time
 }
 
 type expiry struct {
-	key RequestKey
+	key record.RequestDigest
 	at  int64
 }
 
-func (r *requests) get(k RequestKey) (Remembered, bool) {
+func (r *requests) get(k record.RequestDigest) (record.Remembered, bool) {
 	a, ok := r.byKey[k]
 	return a.Remembered, ok
 }
 
-func (r *requests) remember(k RequestKey, made Remembered, now time.Time) {
+func (r *requests) remember(k record.RequestDigest, made record.Remembered, now time.Time) {
 	if r.byKey == nil {
-		r.byKey, r.ofTenant = map[RequestKey]aged{}, map[tenantKey]int{}
+		r.byKey, r.ofTenant = map[record.RequestDigest]aged{}, map[record.TenantDigest]int{}
 	}
 	if _, known := r.byKey[k]; !known {
-		r.ofTenant[k.tenant()]++
+		r.ofTenant[k.Tenant()]++
 	}
 	at := now.Unix()
 	r.byKey[k] = aged{made, at}
 	r.added = append(r.added, expiry{k, at})
 }
 
-func (r *requests) forget(k RequestKey) {
+func (r *requests) forget(k record.RequestDigest) {
 	if _, known := r.byKey[k]; !known {
 		return
 	}
 	delete(r.byKey, k)
-	if r.ofTenant[k.tenant()]--; r.ofTenant[k.tenant()] == 0 {
-		delete(r.ofTenant, k.tenant())
+	if r.ofTenant[k.Tenant()]--; r.ofTenant[k.Tenant()] == 0 {
+		delete(r.ofTenant, k.Tenant())
 	}
 }
 
 // refuses is the refusal of a tenant's further request id, nil where there is room for
 // the id.
-func (r *requests) refuses(k RequestKey, tenant resource.TenantID) *api.Status {
+func (r *requests) refuses(k record.RequestDigest, tenant resource.TenantID) *api.Status {
 	most := cmp.Or(r.most, mostRequestIDs)
-	if has := r.ofTenant[k.tenant()]; has >= most {
+	if has := r.ofTenant[k.Tenant()]; has >= most {
 		return api.Errorf(429, "tenant %s has used %d Idempotency-Keys within a day and may use %d: submit without the key, or wait until the oldest are a day old", tenant, has, most).Because(api.TooManyObjects)
 	}
 	return nil
@@ -126,13 +92,13 @@ func (r *requests) expire(before time.Time) {
 }
 
 // requested names what a submission's request id is to make; false without one.
-func (s *submission) requested() (RequestKey, record.Request, bool) {
+func (s *submission) requested() (record.RequestDigest, record.Request, bool) {
 	first, id := s.units[0].record, s.RequestID
 	r := record.Request{Object: first.Path().Key(), UID: string(first.UID), DocumentHash: s.Hash}
 	if s.job != nil {
 		r.Object, r.UID = record.JobKey(s.job.record.Namespace, s.job.record.Name), s.job.record.UID
 	}
-	return RequestKeyOf(first.Tenant, id), r, id != ""
+	return record.DigestOfRequest(first.Tenant, id), r, id != ""
 }
 
 // repetition finds what an earlier request with the submission's id has made:
@@ -146,15 +112,15 @@ func (l *Leader) repetition(s *submission) (u *unit, known bool, status *api.Sta
 	if !ok {
 		return nil, false, nil
 	}
-	if earlier.hash != digest(rec.DocumentHash) {
+	if earlier.Document != record.DigestOf(rec.DocumentHash) {
 		return nil, true, api.Errorf(409, "Idempotency-Key %q was used for another document", s.RequestID).Because(api.FailedPrecondition)
 	}
 	first := s.units[0]
 	if s.job != nil {
-		if j := l.jobs[s.job.record.Namespace+"/"+s.job.record.Name]; j != nil && digest(j.record.UID) == earlier.object {
+		if j := l.jobs[s.job.record.Namespace+"/"+s.job.record.Name]; j != nil && record.DigestOf(j.record.UID) == earlier.Object {
 			return j.units[0], true, nil
 		}
-	} else if u := l.units[first.path]; u != nil && digest(string(u.record.UID)) == earlier.object {
+	} else if u := l.units[first.path]; u != nil && record.DigestOf(string(u.record.UID)) == earlier.Object {
 		return u, true, nil
 	}
 	return nil, true, api.Errorf(409, "Idempotency-Key %q was used already, and what it made in its namespace has been deleted since", s.RequestID).Because(api.FailedPrecondition)

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
@@ -54,7 +55,7 @@ func TestARequestIDTakesLittleMemory(t *testing.T) {
 	l := NewLeader(Beginning{Now: time.Now()})
 	leads := heapOf(n, func(i int) {
 		key, rec, _ := aRequest(t, l, i).requested()
-		l.requests.remember(key, newRequest(rec), time.Now())
+		l.requests.remember(key, rec.Remembered(), time.Now())
 	})
 	t.Logf("a request id takes %d bytes of a leader", leads)
 	if leads > mostRequestBytes || leads == 0 {
@@ -66,12 +67,12 @@ func TestARequestIDTakesLittleMemory(t *testing.T) {
 func TestRequestIDsExpireInTheOrderTheyCame(t *testing.T) {
 	var r requests
 	start := time.Now()
-	key := func(i int) RequestKey { return RequestKeyOf("t", fmt.Sprint(i)) }
+	key := func(i int) record.RequestDigest { return record.DigestOfRequest("t", fmt.Sprint(i)) }
 	for i := range 100 {
-		r.remember(key(i), Remembered{}, start.Add(time.Duration(i)*time.Second))
+		r.remember(key(i), record.Remembered{}, start.Add(time.Duration(i)*time.Second))
 	}
 	r.forget(key(10))
-	r.remember(key(20), Remembered{}, start.Add(100*time.Second)) // used again: its time begins anew
+	r.remember(key(20), record.Remembered{}, start.Add(100*time.Second)) // used again: its time begins anew
 	r.expire(start.Add(50 * time.Second))
 	for i := range 100 {
 		if _, known := r.get(key(i)); known != (i >= 50 || i == 20) {
@@ -91,7 +92,7 @@ func BenchmarkRememberedRequests(b *testing.B) {
 	b.ReportAllocs()
 	for i := range b.N {
 		key[12], key[13], key[14], key[15] = byte(i), byte(i>>8), byte(i>>16), byte(i>>24)
-		l.requests.remember(key, newRequest(rec), time.Now())
+		l.requests.remember(key, rec.Remembered(), time.Now())
 	}
 }
 
@@ -151,7 +152,7 @@ func TestRequestIDsAreCountedExactly(t *testing.T) {
 		var r requests
 		now := time.Unix(1_700_000_000, 0)
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
-			k := RequestKeyOf(resource.TenantID(rapid.SampledFrom([]string{"a", "b", ""}).Draw(t, "tenant")), rapid.SampledFrom([]string{"x", "y", "z"}).Draw(t, "id"))
+			k := record.DigestOfRequest(resource.TenantID(rapid.SampledFrom([]string{"a", "b", ""}).Draw(t, "tenant")), rapid.SampledFrom([]string{"x", "y", "z"}).Draw(t, "id"))
 			switch rapid.IntRange(0, 3).Draw(t, "step") {
 			case 0:
 				r.forget(k)
@@ -159,11 +160,11 @@ func TestRequestIDsAreCountedExactly(t *testing.T) {
 				now = now.Add(time.Duration(rapid.IntRange(0, 3).Draw(t, "seconds")) * time.Second)
 				r.expire(now.Add(-2 * time.Second))
 			default:
-				r.remember(k, Remembered{}, now)
+				r.remember(k, record.Remembered{}, now)
 			}
-			want := map[tenantKey]int{}
+			want := map[record.TenantDigest]int{}
 			for k := range r.byKey {
-				want[k.tenant()]++
+				want[k.Tenant()]++
 			}
 			if !maps.Equal(want, r.ofTenant) {
 				t.Fatalf("counted %v, want %v", r.ofTenant, want)

@@ -128,7 +128,7 @@ func (f failure) String() string {
 type creation struct {
 	ops      []record.Op
 	compares []record.Compare
-	request  RequestKey // in leader.requests, or zero
+	request  record.RequestDigest // in leader.requests, or zero
 	started  time.Time
 }
 

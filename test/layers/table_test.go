@@ -217,10 +217,11 @@ var pure = map[string]bool{
 // pureExceptions are single imports beyond pure, with the prefix of the names
 // that may be used from them.
 var pureExceptions = map[string]map[string]string{
-	"api/internal/strict": {"unsafe": "String"},                                      // a view of given bytes that nobody changes
-	"api":                 {"net/http": "Status"},                                    // status codes by their names
-	"coordinator/lead":    {"crypto/sha256": "Sum256", "math/rand/v2": "NewChaCha8"}, // of given bytes, of a given seed
-	"coordinator/objects": {"sync": "Once", "sync/atomic": "Pointer"},                // a value that the first reader computes, of a value that one reader has at a time
+	"api/internal/strict": {"unsafe": "String"},                       // a view of given bytes that nobody changes
+	"api":                 {"net/http": "Status"},                     // status codes by their names
+	"coordinator/lead":    {"math/rand/v2": "NewChaCha8"},             // of a given seed
+	"coordinator/record":  {"crypto/sha256": "Sum256"},                // of given bytes
+	"coordinator/objects": {"sync": "Once", "sync/atomic": "Pointer"}, // a value that the first reader computes, of a value that one reader has at a time
 }
 
 // impureCalls are the names of pure packages that act on the world.
