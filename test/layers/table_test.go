@@ -273,8 +273,10 @@ var withoutCgo = []string{"cmd/muster", "cmd/muster-coordinator", "cmd/muster-la
 var absent = map[string][]string{
 	"cmd/muster-agent": {
 		"go.etcd.io", module + "/coordinator", "github.com/jackc/pgx", "github.com/lib/pq", "modernc.org/sqlite",
-		"github.com/mattn/go-sqlite3", "github.com/pressly/goose", serfCommands,
+		"github.com/mattn/go-sqlite3", "github.com/pressly/goose", "github.com/google/go-cmp", serfCommands,
 	},
+	// The tests' go-cmp comes to the coordinator, and through muster dev to muster, with
+	// etcd's server (storage/backend), which is embedded there.
 	"cmd/muster-coordinator": {"github.com/NVIDIA/go-nvml", module + "/agent", module + "/devices/nvml", "github.com/shirou/gopsutil", serfCommands},
 	"cmd/muster":             {serfCommands},
 	"sdk":                    {"google.golang.org/grpc", "go.etcd.io", "github.com", "k8s.io", "sigs.k8s.io"},
