@@ -36,6 +36,9 @@ func TestReport(t *testing.T) {
 		"a skip for want of reference material is expected": {
 			input: pass + strings.ReplaceAll(skip, "no etcd", "no reference material: ../shared is absent"), strict: true, wantText: "1 passed, 0 failed, 1 skipped",
 		},
+		"a skip for another compilation is expected": {
+			input: pass + strings.ReplaceAll(skip, "no etcd", "not counted here: the race detector"), strict: true, wantText: "1 passed, 0 failed, 1 skipped",
+		},
 		"a skip that leaves the test to make test-long is expected": {
 			input: pass + strings.ReplaceAll(skip, "no etcd", "in test-long: 20,000 seeds"), strict: true,
 			wantText: "1 of the skipped tests are left to make test-long\n1 passed, 0 failed, 1 skipped",
