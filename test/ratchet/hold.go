@@ -9,6 +9,9 @@ import (
 
 var lower = flag.Bool("lower", false, "write figures that have fallen, and new ones, into the lists of package ratchet")
 
+// Lowers reports whether the command writes lower figures down.
+func Lowers() bool { return *lower }
+
 // Compare compares counted figures with the rows of their group. It returns a
 // sentence for each figure that does not agree, and the list with each lower and each
 // new figure written down. A figure that has risen keeps its row. command lowers.
@@ -42,13 +45,13 @@ func compare(row, f Figure, command string) (Figure, string) {
 	play := row.Value * f.Within / 100
 	switch {
 	case f.Value > row.Value+play:
-		return row, fmt.Sprintf("%s has risen from %d to %d %s (%s): find the cause and take it out. If the rise is worth its price, raise the row in a commit that does nothing else, with an ADR in the row",
+		return row, fmt.Sprintf("%s has risen from %d to %d %s (%s): find the cause and take it out. If the rise is worth its price, raise the row in a commit that does nothing else, with an ADR in a column behind the meaning",
 			f.Name, row.Value, f.Value, f.Unit, f.tolerance())
 	case f.Value < row.Value-play:
 		return f, fmt.Sprintf("%s has fallen from %d to %d %s: write the lower figure down in the same commit, `%s` does",
 			f.Name, row.Value, f.Value, f.Unit, command)
 	}
-	if f.Value = row.Value; f != row {
+	if f.Value, f.ADR = row.Value, row.ADR; f != row {
 		return f, fmt.Sprintf("the row of %s has another unit, tolerance or meaning than its test: `%s` writes them anew", f.Name, command)
 	}
 	return row, ""

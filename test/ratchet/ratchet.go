@@ -1,11 +1,11 @@
 // Package ratchet holds counted figures to a list in a file. A figure may only
 // fall: a test fails above the figure of the list, and it fails below the figure
-// until the lower figure is written down. The package counts nothing, and it does
-// not judge whether a commit may raise a figure by hand: test/house does.
+// until the lower figure is written down. A commit may raise a figure if the commit
+// changes the list alone and the row names an ADR. The package counts nothing.
 //
 // A list is text. Lines that begin with # are comments, each other line is a row:
-// name, value, unit, tolerance and meaning, in columns at least two spaces apart.
-// The tolerance is "exact" or percents, as "2%". Names have the form group/name: a
+// name, value, unit, tolerance, meaning, and after a rise the ADR, in columns at least
+// two spaces apart. The tolerance is "exact" or percents, as "2%". Names have the form group/name: a
 // test holds the rows of one group, so several tests share a file.
 package ratchet
 
@@ -29,6 +29,7 @@ type Figure struct {
 	// Within is the tolerance in percent of the row's value; 0: the figure is exact.
 	Within int64
 	Means  string
+	ADR    string // behind a rise, as "ADR 131"; else empty
 }
 
 func (f Figure) tolerance() string {
@@ -78,11 +79,11 @@ func Parse(text string) (List, error) {
 }
 
 func parseRow(line string) (Figure, error) {
-	words := columns.Split(line, 5)
-	if len(words) < 5 {
-		return Figure{}, fmt.Errorf("%q has %d columns, want name, value, unit, tolerance and meaning, two spaces apart", line, len(words))
+	words := append(columns.Split(line, 6), "")
+	if len(words) < 6 {
+		return Figure{}, fmt.Errorf("%q has %d columns, want name, value, unit, tolerance and meaning, two spaces apart", line, len(words)-1)
 	}
-	f := Figure{Name: words[0], Unit: words[2], Means: words[4]}
+	f := Figure{Name: words[0], Unit: words[2], Means: words[4], ADR: words[5]}
 	var err error
 	if f.Value, err = strconv.ParseInt(words[1], 10, 64); err != nil {
 		return Figure{}, fmt.Errorf("the value of %s: %w", f.Name, err)
@@ -105,7 +106,11 @@ func (l List) String() string {
 	rows := slices.SortedFunc(slices.Values(l.Rows), func(a, b Figure) int { return cmp.Compare(a.Name, b.Name) })
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, f := range rows {
-		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\n", f.Name, f.Value, f.Unit, f.tolerance(), f.Means)
+		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s", f.Name, f.Value, f.Unit, f.tolerance(), f.Means)
+		if f.ADR != "" {
+			fmt.Fprintf(w, "\t%s", f.ADR)
+		}
+		fmt.Fprintln(w)
 	}
 	w.Flush() //nolint:errcheck // a buffer takes everything
 	return b.String()

@@ -11,7 +11,7 @@ import (
 )
 
 const text = `# figures
-a/bytes        700   bytes  exact  of a decision, in full
+a/bytes        700   bytes  exact  of a decision, in full  ADR 131
 a/allocations  10    times  2%     of a decision
 b/keys         4     keys   exact  of a life
 `
@@ -62,14 +62,14 @@ func TestRowsThatCannotBeRead(t *testing.T) {
 
 func TestFiguresAreComparedWithTheirRows(t *testing.T) {
 	allocations := ratchet.Figure{Name: "a/allocations", Value: 10, Unit: "times", Within: 2, Means: "of a decision"}
-	bytes := ratchet.Figure{Name: "a/bytes", Value: 700, Unit: "bytes", Means: "of a decision, in full"}
+	bytes := ratchet.Figure{Name: "a/bytes", Value: 700, Unit: "bytes", Means: "of a decision, in full", ADR: "ADR 131"}
 	with := func(f ratchet.Figure, change func(*ratchet.Figure)) ratchet.Figure {
 		change(&f)
 		return f
 	}
 	for name, c := range map[string]struct {
 		counted []ratchet.Figure
-		want    string // of the sentence, "" for none
+		want    string // of the sentence, or empty
 		value   int64  // of a/bytes in the list afterwards
 	}{
 		"all as before":                 {[]ratchet.Figure{allocations, bytes}, "", 700},
