@@ -185,16 +185,14 @@ func TestOnlyTheDriversProgramsNeedCgo(t *testing.T) {
 }
 
 func TestProgramsAreNotLinkedWithWhatTheyDoNotNeed(t *testing.T) {
-	needs := map[string][]string{}
-	for _, p := range packages(t) {
-		needs[p.ImportPath] = p.Deps
-	}
+	all := packages(t)
 	for program, prefixes := range absent {
 		t.Run(program, func(t *testing.T) {
-			if len(needs[module+"/"+program]) == 0 {
+			needs := source.Needs(all, module+"/"+program)
+			if len(needs) == 0 {
 				t.Fatalf("%s is no package, or imports nothing", program)
 			}
-			for _, needed := range needs[module+"/"+program] {
+			for _, needed := range needs {
 				for _, prefix := range prefixes {
 					own := below(needed, module) && !below(prefix, module)
 					if below(needed, prefix) && !own {

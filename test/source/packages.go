@@ -15,10 +15,9 @@ import (
 // dependency.
 type Package struct {
 	ImportPath        string
-	Imports, Deps     []string // import paths; Deps are the imports of imports too
+	Imports           []string // import paths
 	GoFiles, CgoFiles []string // names of files
-	Standard          bool
-	DepOnly           bool // not of the module
+	DepOnly           bool     // not of the module
 	Error             *struct{ Err string }
 	Export            string // for Check, the file of the compiler's export data
 }
@@ -31,9 +30,30 @@ func (t *Tree) list() ([]*Package, error) {
 	return List(t.Root, nil, "-e", "-deps", "./...")
 }
 
+// Needs returns the import paths of all packages behind a package: the imports, the
+// imports of the imports and so on.
+func Needs(all []*Package, importPath string) []string {
+	imports := map[string][]string{}
+	for _, p := range all {
+		imports[p.ImportPath] = p.Imports
+	}
+	seen := map[string]bool{}
+	var needed []string
+	for todo := imports[importPath]; len(todo) > 0; {
+		next := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if !seen[next] {
+			seen[next] = true
+			needed = append(needed, next)
+			todo = append(todo[:len(todo):len(todo)], imports[next]...)
+		}
+	}
+	return needed
+}
+
 // List runs `go list` in a folder with more variables of the environment.
 func List(dir string, env []string, args ...string) ([]*Package, error) {
-	return list(dir, env, "ImportPath,Imports,Deps,GoFiles,CgoFiles,Standard,DepOnly,Error", args...)
+	return list(dir, env, "ImportPath,Imports,CgoFiles,DepOnly,Error", args...)
 }
 
 func list(dir string, env []string, fields string, args ...string) ([]*Package, error) {

@@ -4,6 +4,7 @@ import (
 	"go/types"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -113,5 +114,22 @@ func TestCodeThatDoesNotCompileIsNamed(t *testing.T) {
 				t.Errorf("got %v, want an error with %q", err, c.want)
 			}
 		})
+	}
+}
+
+func TestNeedsAreTheImportsOfImports(t *testing.T) {
+	tree, err := Parse(written(t, sample), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := tree.Packages()
+	if err != nil {
+		t.Fatal(err)
+	}
+	needs := Needs(all, "example.org/sample")
+	for _, want := range []string{"example.org/sample/low", "strings", "unsafe"} {
+		if n := len(slices.DeleteFunc(slices.Clone(needs), func(s string) bool { return s != want })); n != 1 {
+			t.Errorf("%s stands %d times in the needs %v, want once", want, n, needs)
+		}
 	}
 }
