@@ -14,6 +14,7 @@ type code struct {
 	checked []*source.Checked // compiled files, without tests
 	graph   *calls.Graph
 	writes  []write
+	words   []figure // of wordsOfComments
 
 	// generatedBy names, by folder, the test of the generated files: the test
 	// generates the same bytes. Generated files of other folders count like any file.

@@ -12,6 +12,7 @@ type figure struct {
 	of    string
 	value int
 	words int    // of a kind with a rate: the words of the comments
+	tests bool   // of tests or of test/, where words count
 	note  string // for the reader of a failure
 }
 

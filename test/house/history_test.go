@@ -4,6 +4,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -75,18 +77,9 @@ func TestRisesAreCommitsThatDoNothingElse(t *testing.T) {
 			want:  []string{"step 1 raised file of * from 500 to 600: "},
 		},
 		"a kind begins": {steps: []step{{[]string{"a/a.go"}, [][2]string{{"file\t*", "circle\t*\t12\ncircle\ta\t40\nfile\t*"}}}}},
-		"a rise that is not committed": {
-			steps: []step{{[]string{"uncommitted", "a/a.go"}, raise}},
-			want:  []string{"the work that is not committed raised package of a from 9000 to 9100: "},
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			commits, err := history(repository(t, c.steps))
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := judgeHistory(commits)
+			got := judgeHistory(commitsOf(t, c.steps))
 			if len(got) != len(c.want) {
 				t.Fatalf("got %d sentences %q, want %d", len(got), got, len(c.want))
 			}
@@ -99,14 +92,64 @@ func TestRisesAreCommitsThatDoNothingElse(t *testing.T) {
 	}
 }
 
-// repository has a commit with firstList, then a commit for each step.
-func repository(t *testing.T, steps []step) string {
+// commitsOf are the commits of steps after a commit of firstList.
+func commitsOf(t *testing.T, steps []step) []commit {
 	t.Helper()
+	texts := listsOf(t, steps)
+	var all []commit
+	for i, s := range steps {
+		all = append(all, commit{name: name(i + 1), files: append(slices.Clone(s.files), listFile), changes: changesBetween(t, texts[i], texts[i+1])})
+	}
+	return all
+}
+
+func name(i int) string { return "step " + strconv.Itoa(i) }
+
+// listsOf returns firstList, and the list after each step.
+func listsOf(t *testing.T, steps []step) []string {
+	t.Helper()
+	texts := []string{firstList}
+	for i, s := range steps {
+		text := texts[i]
+		for _, r := range s.replace {
+			if !strings.Contains(text, r[0]) {
+				t.Fatalf("step %d replaces %q, which is not in the list", i+1, r[0])
+			}
+			text = strings.Replace(text, r[0], r[1], 1)
+		}
+		texts = append(texts, text)
+	}
+	return texts
+}
+
+func changesBetween(t *testing.T, before, after string) []change {
+	t.Helper()
+	var patch strings.Builder
+	patch.WriteString("@@\n")
+	for _, side := range []struct{ sign, text, other string }{{"-", before, after}, {"+", after, before}} {
+		for line := range strings.Lines(side.text) {
+			if !strings.Contains("\n"+side.other, "\n"+line) {
+				patch.WriteString(side.sign + line)
+			}
+		}
+	}
+	changes, err := changesOfPatch(patch.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return changes
+}
+
+func TestTheHistoryIsReadFromGit(t *testing.T) {
+	steps := []step{
+		{[]string{"a/a.go"}, [][2]string{{"package\ta\t9000", "package\ta\t8000"}, {"package\tb\t7000\n", ""}}},
+		{[]string{"docs/adr/0129-rise.md"}, [][2]string{{"package\ta\t8000", "package\ta\t8100\t0129"}}},
+		{[]string{"b/b.go"}, [][2]string{{"what\ta\t30", "what\ta\t31"}}}, // not committed
+	}
 	root := t.TempDir()
 	run := func(args ...string) {
 		t.Helper()
-		args = append([]string{"-c", "user.name=n", "-c", "user.email=e", "-c", "commit.gpgsign=false", "-c", "core.hooksPath=/dev/null"}, args...)
-		if _, err := git(root, args...); err != nil {
+		if _, err := git(root, append([]string{"-c", "user.name=n", "-c", "user.email=e", "-c", "commit.gpgsign=false"}, args...)...); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -121,43 +164,49 @@ func repository(t *testing.T, steps []step) string {
 		}
 	}
 	run("init", "-q")
-	text := firstList
-	write(listFile, text)
-	run("add", ".")
-	run("commit", "-q", "-m", "step 0")
-	for i, s := range steps {
-		for _, r := range s.replace {
-			if !strings.Contains(text, r[0]) {
-				t.Fatalf("step %d replaces %q, which is not in the list", i+1, r[0])
-			}
-			text = strings.Replace(text, r[0], r[1], 1)
-		}
+	for i, text := range listsOf(t, steps) {
 		write(listFile, text)
-		for _, f := range s.files {
-			write(f, name(i+1))
+		if i > 0 {
+			write(steps[i-1].files[0], text)
 		}
 		run("add", ".")
-		if len(s.files) > 0 && s.files[0] == "uncommitted" {
-			continue
+		if i < len(steps) {
+			run("commit", "-q", "-m", name(i))
 		}
-		run("commit", "-q", "-m", name(i+1))
 	}
-	return root
-}
-
-func name(i int) string { return "step " + string(rune('0'+i)) }
-
-func TestWithoutHistoryThereIsNoJudgement(t *testing.T) {
-	root := repository(t, []step{{nil, [][2]string{{"package\tb\t7000\n", ""}}}})
-	shallow := filepath.Join(t.TempDir(), "clone")
-	if _, err := git(root, "clone", "-q", "--depth", "1", "file://"+root, shallow); err != nil {
+	got, err := history(root)
+	if err != nil {
 		t.Fatal(err)
 	}
-	for name, root := range map[string]string{"a shallow clone": shallow, "no repository": t.TempDir()} {
-		if _, err := history(root); !errors.Is(err, errNoHistory) {
-			t.Errorf("%s: got %v, want %v", name, err, errNoHistory)
+	want := commitsOf(t, steps)
+	if len(got) != 4 || len(got[0].changes) != 7 {
+		t.Fatalf("got %d commits, want the first one with 7 rows, and %d after it: %+v", len(got), len(want), got)
+	}
+	want[2].name = "the work that is not committed"
+	for i, c := range got[1:] {
+		slices.Sort(c.files)
+		slices.Sort(want[i].files)
+		if d := cmp.Diff(want[i].files, c.files); d != "" {
+			t.Errorf("files of %s (-want +got)\n%s", c.name, d)
+		}
+		if d := cmp.Diff(want[i].changes, c.changes, cmp.AllowUnexported(change{}, key{})); d != "" {
+			t.Errorf("changes of %s (-want +got)\n%s", c.name, d)
+		}
+		if !strings.HasSuffix(c.name, want[i].name) {
+			t.Errorf("the commit is named %q, want … %s", c.name, want[i].name)
 		}
 	}
+	t.Run("not from a shallow clone", func(t *testing.T) {
+		shallow := filepath.Join(t.TempDir(), "clone")
+		if _, err := git(root, "clone", "-q", "--depth", "1", "file://"+root, shallow); err != nil {
+			t.Fatal(err)
+		}
+		for name, root := range map[string]string{"a shallow clone": shallow, "no repository": t.TempDir()} {
+			if _, err := history(root); !errors.Is(err, errNoHistory) {
+				t.Errorf("%s: got %v, want %v", name, err, errNoHistory)
+			}
+		}
+	})
 }
 
 func TestAMoveIsWrittenOnlyAsFarAsFallsCoverIt(t *testing.T) {

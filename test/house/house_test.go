@@ -20,7 +20,8 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	debug.SetGCPercent(400) // the tree lives as long as the process
+	debug.SetGCPercent(-1) // the tree lives as long as the process, in about 800 MB
+	debug.SetMemoryLimit(2 << 30)
 	os.Exit(m.Run())
 }
 

@@ -22,13 +22,13 @@ func main() {
 	root := flag.String("root", ".", "the module's folder")
 	rows := flag.Int("n", 5, "rows of each figure")
 	flag.Parse()
-	if err := run(os.Stdout, *root, *rows); err != nil {
+	if err := run(os.Stdout, *root, *rows, generatedBy); err != nil {
 		fmt.Fprintln(os.Stderr, "house:", err)
 		os.Exit(1)
 	}
 }
 
-func run(out io.Writer, root string, rows int) error {
+func run(out io.Writer, root string, rows int, generatedBy map[string]string) error {
 	c, err := load(root, generatedBy)
 	if err != nil {
 		return err
@@ -55,6 +55,9 @@ func run(out io.Writer, root string, rows int) error {
 				fmt.Fprintf(out, "| %s: %s | %d | %d | %s | %s |\n", k.name, k.counts, f.value, limit, f.of, f.note)
 			}
 		}
+	}
+	for _, row := range c.summary() {
+		fmt.Fprintf(out, "| %s | %s | | | |\n", row[0], row[1])
 	}
 	allowed, err := budget.Sum()
 	if err != nil {

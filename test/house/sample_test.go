@@ -79,3 +79,21 @@ func TestGeneratedFilesNeedATestOfTheirBytes(t *testing.T) {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
+
+func TestTheTableHasEachFigure(t *testing.T) {
+	var out strings.Builder
+	if err := run(&out, sample, 1, map[string]string{"tested": "TestMadeIsFresh"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"| package: lines | 44 | 40 | long |  |",
+		"| circle: functions | 4 | 2 | values | values 4 |",
+		"| packages, files, functions | 19, 20, 44 | | | |",
+		"| lines of a function: median, p99, greatest | 1, 5, 6 | | | |",
+		"| \"nobody\" in 1,000 words of comment: product, tests and test/ | 5.8, 0.0 | | | |",
+	} {
+		if !strings.Contains(out.String(), want+"\n") {
+			t.Errorf("the table has no row\n%s\nin\n%s", want, &out)
+		}
+	}
+}

@@ -14,10 +14,20 @@ func (c *code) totals() map[string]int {
 			total[budget.Lines] += f.Lines
 		}
 	}
+	for _, n := range c.exportedNames() {
+		total[budget.Names] += n
+	}
+	return total
+}
+
+// exportedNames counts the exported names of each product package, without those of
+// generated files.
+func (c *code) exportedNames() map[string]int {
 	generated := map[string]bool{}
 	for _, f := range c.tree.Files {
 		generated[c.tree.Set.Position(f.Syntax.Package).Filename] = c.isGenerated(f)
 	}
+	counts := map[string]int{}
 	for _, p := range c.checked {
 		if isOfTests(p.Folder) {
 			continue
@@ -25,11 +35,11 @@ func (c *code) totals() map[string]int {
 		for _, name := range p.Types.Scope().Names() {
 			object := p.Types.Scope().Lookup(name)
 			if object.Exported() && !generated[c.tree.Set.Position(object.Pos()).Filename] {
-				total[budget.Names]++
+				counts[p.Folder]++
 			}
 		}
 	}
-	return total
+	return counts
 }
 
 func isProduct(f *source.File) bool { return !isOfTests(f.Folder) && f.Folder != "tools" }

@@ -34,9 +34,16 @@ var kindOfWord = func() map[string]string {
 // perWords is the number of words of comment to which a limit of a word belongs.
 const perWords = 10_000
 
-// wordsOfComments counts each kind of word in the comments of each package. The
-// limit of a figure grows with the words of the package's comments.
+// wordsOfComments counts each kind of word in the comments of each package, once.
+// The limit of a figure grows with the words of the package's comments.
 func (c *code) wordsOfComments() []figure {
+	if c.words == nil {
+		c.words = c.countAllWords()
+	}
+	return slices.Clone(c.words)
+}
+
+func (c *code) countAllWords() []figure {
 	counts := map[string]map[string]int{}
 	order, total := c.perUnit(func(f *source.File) int {
 		of := unit(f)
@@ -48,7 +55,7 @@ func (c *code) wordsOfComments() []figure {
 	var out []figure
 	for _, of := range order {
 		for _, kind := range slices.Sorted(maps.Keys(words)) {
-			out = append(out, figure{kind: kind, of: of, value: counts[of][kind], words: total[of], note: fmt.Sprintf("in %d words of comment", total[of])})
+			out = append(out, figure{kind: kind, of: of, value: counts[of][kind], words: total[of], tests: isOfTests(of) || strings.HasSuffix(of, " tests"), note: fmt.Sprintf("in %d words of comment", total[of])})
 		}
 	}
 	return out
