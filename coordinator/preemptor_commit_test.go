@@ -13,9 +13,8 @@ import (
 	"github.com/musterd/muster/test/rig"
 )
 
-// TestAPreemptorsCommitEndsNobodyWhoseNodeIsBack: the victim is a gang, whose
-// other node has died. That node registers between the decision and the commit,
-// which would end the gang without its word.
+// The victim is a gang. The gang's dead node registers again between the decision and
+// the commit, and the commit would end the gang without an answer of the node.
 func TestAPreemptorsCommitEndsNobodyWhoseNodeIsBack(t *testing.T) {
 	bubble(t, beating, func(t *testing.T, c *rig.Cluster) {
 		k := c.Bring(2)
