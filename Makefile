@@ -91,7 +91,7 @@ sim: ## simulate SEEDS=1000 clusters from seed FROM=1; SEED=n replays one and pr
 chaos: ## KILLS=500 kills, ROUNDS=1 of the partitions and HISTORIES=200 histories on real processes (half an hour); SEED=n hits the same ones
 	@test/prerequisites.sh $(BUILD) etcd
 	@test/prerequisites.sh $(BUILD) net
-	$(GO) test ./test/chaos -count=1 -timeout 0 -v -args -chaos.kills=$(or $(KILLS),500) -chaos.rounds=$(or $(ROUNDS),1) $(if $(SEED),-chaos.seed=$(SEED))
+	MUSTER_TEST_LONG=1 $(GO) test ./test/chaos -count=1 -timeout 0 -v -args -chaos.kills=$(or $(KILLS),500) -chaos.rounds=$(or $(ROUNDS),1) $(if $(SEED),-chaos.seed=$(SEED))
 	$(GO) test ./test/histories -count=1 -timeout 0 -v -run '^TestClientsSeeOneThingAtATime$$' -args -histories.count=$(or $(HISTORIES),200) $(if $(SEED),-histories.seed=$(SEED))
 
 history-kills: ## KILLS=100 kills of projector, database and coordinators under load; the history is as exact afterwards

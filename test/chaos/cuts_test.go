@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/test/cluster"
+	"github.com/musterd/muster/test/long"
 )
 
 // lasting is how long a partition holds: half as long again as the leader's
@@ -74,6 +75,7 @@ var partitions = map[string]partition{
 }
 
 func TestPartitionsLoseNothing(t *testing.T) {
+	long.Only(t, "12 partitions hold for 3 s each; TestFaultsInTurnLoseNothing makes four")
 	t.Parallel()
 	cluster.NeedPrivate(t)
 	c := start(t, cluster.Options{})

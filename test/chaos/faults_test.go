@@ -12,30 +12,42 @@ import (
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/cluster"
 	"github.com/musterd/muster/test/delay"
+	"github.com/musterd/muster/test/long"
 )
 
 // A leader that is stopped for longer than its lease wakes up in office, as it
-// believes, with requests under way. None of what it then does takes effect:
+// believes, with requests under way. No later act of that leader takes effect:
 // the witness holds every commit against who leads in that revision.
 func TestAPausedLeaderDoesNothingWhenItWakes(t *testing.T) {
+	long.Only(t, "a cluster of its own; TestFaultsInTurnLoseNothing pauses a leader")
 	t.Parallel()
 	c := start(t, cluster.Options{})
 	l := load(c, "p-")
 	for range 2 {
-		leader, epoch := c.AwaitLeader(0)
-		leader.Pause()
-		c.AwaitLeader(epoch)
-		l.AwaitProgress(1, "while "+leader.Name+" is paused")
-		leader.Resume()
-		l.AwaitProgress(1, "after "+leader.Name+" woke up")
+		pauseLeader(c, l)
 	}
 	t.Log(outcomes(finish(t, c, l, "all")), c.Witness.Counts())
 }
 
+func pauseLeader(c *cluster.Cluster, l *cluster.Load) {
+	leader, epoch := c.AwaitLeader(0)
+	leader.Pause()
+	c.AwaitLeader(epoch)
+	l.AwaitProgress(1, "while "+leader.Name+" is paused")
+	leader.Resume()
+	l.AwaitProgress(1, "after "+leader.Name+" woke up")
+}
+
 func TestAPausedStoreLosesNothing(t *testing.T) {
+	long.Only(t, "a cluster of its own; TestFaultsInTurnLoseNothing pauses a store")
 	t.Parallel()
 	c := start(t, cluster.Options{})
 	l := load(c, "s-")
+	pauseStore(c, l)
+	t.Log(outcomes(finish(t, c, l, "all")), c.Witness.Counts())
+}
+
+func pauseStore(c *cluster.Cluster, l *cluster.Load) {
 	c.Etcd[0].Pause()
 	l.AwaitProgress(1, "with one of three members of the store paused")
 	c.Etcd[1].Pause() // two of three: no quorum
@@ -43,15 +55,26 @@ func TestAPausedStoreLosesNothing(t *testing.T) {
 	c.Etcd[0].Resume()
 	c.Etcd[1].Resume()
 	l.AwaitProgress(1, "after the store came back")
-	t.Log(outcomes(finish(t, c, l, "all")), c.Witness.Counts())
 }
 
 // diskSize holds the journal, its preallocation and little else.
 const diskSize = 40 << 20
 
 func TestAnAgentWithAFullDiskReleasesAndPromisesNothing(t *testing.T) {
+	long.Only(t, "a cluster of its own; TestFaultsInTurnLoseNothing fills a disk")
 	t.Parallel()
 	cluster.NeedPrivate(t)
+	disk := smallDisk(t)
+	c := start(t, cluster.Options{AgentDir: on(disk)})
+	l := load(c, "d-")
+	l.AwaitProgress(20, "before the disk is full")
+	t.Log(outcomes(fillDisk(t, c, l, disk, 40)), c.Witness.Counts())
+	c.Fill("all")
+}
+
+// smallDisk is a file system of its own, which little fills.
+func smallDisk(t *testing.T) string {
+	t.Helper()
 	disk := t.TempDir()
 	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, fmt.Sprintf("size=%d", diskSize)); err != nil {
 		t.Skipf("not permitted here: a file system of its own: %v", err)
@@ -62,25 +85,32 @@ func TestAnAgentWithAFullDiskReleasesAndPromisesNothing(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	c := start(t, cluster.Options{AgentDir: func(node resource.NodeID) string {
+	return disk
+}
+
+// on puts the folder of an agent on a disk.
+func on(disk string) func(resource.NodeID) string {
+	return func(node resource.NodeID) string {
 		if node == "node-1" {
 			return filepath.Join(disk, "agent")
 		}
 		return ""
-	}})
-	l := load(c, "d-")
-	l.AwaitProgress(20, "before the disk is full")
+	}
+}
+
+// fillDisk ends a load while the disk of an agent is full, and empties the cluster.
+func fillDisk(t *testing.T, c *cluster.Cluster, l *cluster.Load, disk string, granted int) []cluster.Operation {
+	t.Helper()
 	filler := filepath.Join(disk, "filler")
 	fill(t, filler)
-	l.AwaitProgress(40, "with a full disk")
+	l.AwaitProgress(granted, "with a full disk")
 	operations := l.Stop()
-	c.AwaitReady()
+	c.Audit(operations)
 	c.Clear() // also on the node whose disk is full
 	if err := os.Remove(filler); err != nil {
 		t.Fatal(err)
 	}
-	t.Log(outcomes(operations), c.Witness.Counts())
-	c.Fill("all")
+	return operations
 }
 
 // fill writes until nothing more fits.
@@ -141,7 +171,7 @@ func TestDelaysStallsAndCutConnectionsLoseNothing(t *testing.T) {
 		p.Disturb()
 	}
 	l := load(c, "d-")
-	l.AwaitProgress(30, "through slow and broken connections")
+	l.AwaitProgress(long.Size(10, 30), "through slow and broken connections")
 	var sum delay.Counts
 	for _, p := range proxies {
 		p.Calm()

@@ -15,6 +15,7 @@ import (
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/cluster"
+	"github.com/musterd/muster/test/long"
 	"github.com/musterd/muster/test/postgres"
 )
 
@@ -38,7 +39,7 @@ func TestTheHistoryAfterKills(t *testing.T) {
 	}
 	defer w.Close()
 	awaitHistory(t, c, w, 0) // it has begun
-	l := c.StartLoad(cluster.LoadOptions{Prefix: "h-", Seed: *seed, Namespaces: []string{"default"}, Pace: 20 * time.Millisecond})
+	l := c.StartLoad(cluster.LoadOptions{Prefix: "h-", Seed: *seed, Namespaces: []string{"default"}, Pace: long.Size(60*time.Millisecond, 20*time.Millisecond)})
 	killed := map[string]int{}
 	for range *kills {
 		if lot.IntN(3) == 0 {

@@ -7,12 +7,14 @@ import (
 	"time"
 
 	"github.com/musterd/muster/test/cluster"
+	"github.com/musterd/muster/test/long"
 )
 
 // killsOfARound is how many kills there are between two audits.
 const killsOfARound = 25
 
 func TestKillingAnythingUnderLoadLosesNothing(t *testing.T) {
+	long.Only(t, "a cluster of its own; TestFaultsInTurnLoseNothing kills each kind of process once")
 	t.Parallel()
 	lot := dice(t, 1)
 	c := start(t, cluster.Options{})
@@ -54,7 +56,7 @@ func draw(number int, lot *rand.Rand) string {
 	return kinds[0].name
 }
 
-// kill hits one process of a kind, and starts it again after a while.
+// kill hits a process of a kind, and starts the process again after a while.
 func kill(c *cluster.Cluster, what string, lot *rand.Rand) {
 	leader, _ := c.AwaitLeader(0)
 	agent := c.Agents[lot.IntN(len(c.Agents))]

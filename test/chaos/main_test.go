@@ -9,11 +9,12 @@ import (
 	"time"
 
 	"github.com/musterd/muster/test/cluster"
+	"github.com/musterd/muster/test/long"
 )
 
 // The flags of `make chaos`; the defaults are the short round of `make test`.
 var (
-	kills  = flag.Int("chaos.kills", 8, "how many processes are killed under load")
+	kills  = flag.Int("chaos.kills", long.Size(5, 50), "how many processes are killed under load")
 	rounds = flag.Int("chaos.rounds", 0, "how often each partition is made, with an audit after each; 0 = once, with one audit at the end")
 	seed   = flag.Uint64("chaos.seed", uint64(time.Now().UnixNano()), "decides who is hit, when and for how long")
 )
@@ -41,7 +42,7 @@ func start(t testing.TB, o cluster.Options) *cluster.Cluster {
 // load is the usual load; prefix is as in cluster.LoadOptions.
 func load(c *cluster.Cluster, prefix string) *cluster.Load {
 	return c.StartLoad(cluster.LoadOptions{
-		Prefix: prefix, Seed: *seed, Namespaces: []string{"default", bounded}, Pace: 20 * time.Millisecond,
+		Prefix: prefix, Seed: *seed, Namespaces: []string{"default", bounded}, Pace: long.Size(60*time.Millisecond, 20*time.Millisecond),
 		Quota: bounded, QuotaBetween: [2]int{4, 12},
 	})
 }

@@ -9,10 +9,11 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/cluster"
+	"github.com/musterd/muster/test/long"
 )
 
 // held is how many allocations an agent has when it is killed.
-const held = 100
+var held = long.Size(30, 100)
 
 // small is an allocation without devices.
 func small(name string) *api.Allocation {
@@ -44,7 +45,7 @@ func TestAKilledAgentIsBackWithWhatItHeld(t *testing.T) {
 
 func BenchmarkKilledAgentWith100Allocations(b *testing.B) {
 	c := cluster.Start(b, cluster.Options{Etcd: 1, Coordinators: 1, Agents: 1, Quiet: true})
-	for i := range held {
+	for i := range 100 {
 		c.Run(c.Client, small(fmt.Sprintf("a-%d", i)))
 	}
 	var worst time.Duration
