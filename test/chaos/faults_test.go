@@ -16,7 +16,7 @@ import (
 )
 
 // A leader that is stopped for longer than its lease wakes up in office, as it
-// believes, with requests under way. No later act of that leader takes effect:
+// believes, with requests under way. No later act of this leader takes effect:
 // the witness holds every commit against who leads in that revision.
 func TestAPausedLeaderDoesNothingWhenItWakes(t *testing.T) {
 	long.Only(t, "a cluster of its own; TestFaultsInTurnLoseNothing pauses a leader")
