@@ -16,9 +16,14 @@ const (
 	PackageLimit = 40 * time.Second // of CPU time
 )
 
-// margin is by how much a cost may exceed its row: half, since neighbours on
-// the same core and the seeds of a run change it.
-const margin = 1.5
+// By how much a cost may exceed its row: CPU time by half, since neighbours on the
+// same core and seeds differ; the wall time of a test to three times the row, since
+// disks and waits for other processes differ more. A test without a row has half
+// more than TestLimit.
+const (
+	margin     = 1.5
+	wallMargin = 3
+)
 
 //go:embed costs.txt
 var costs string
@@ -164,7 +169,7 @@ func (c Costs) Slow(t Test) string {
 
 func (c Costs) limit(t Test) float64 {
 	row := c.tests[Test{Package: t.Package, Name: t.Name}]
-	return max(TestLimit.Seconds(), row.Wall.Seconds()*margin)
+	return max(TestLimit.Seconds()*margin, row.Wall.Seconds()*wallMargin)
 }
 
 // Spare returns a line for each row of a package that ran and used less than

@@ -75,12 +75,12 @@ func TestATestIsSuspectedThenJudgedAlone(t *testing.T) {
 		want         string
 	}{
 		"below the limit":                        {"fit", "TestA", 4.9, false, ""},
-		"above the limit without a row":          {"fit", "TestA", 6, false, "took 6.0 s alone, more than 5.0 s"},
-		"above the limit in a cached result":     {"fit", "TestA", 6, true, ""},
+		"above the limit without a row":          {"fit", "TestA", 8, false, "took 8.0 s alone, more than 7.5 s"},
+		"above the limit in a cached result":     {"fit", "TestA", 8, true, ""},
 		"as its row says":                        {"agent/run", "TestKills", 8, false, ""},
-		"more than half above its row":           {"agent/run", "TestKills", 12.5, false, "took 12.5 s alone, more than 12.0 s"},
-		"a test of that name in another package": {"agent", "TestKills", 8, false, "more than 5.0 s"},
-		"the row is proposed":                    {"fit", "TestA", 6, false, "takes the row `test fit TestA 6s REASON`"},
+		"more than three times its row":          {"agent/run", "TestKills", 24.5, false, "took 24.5 s alone, more than 24.0 s"},
+		"a test of that name in another package": {"agent", "TestKills", 8, false, "more than 7.5 s"},
+		"the row is proposed":                    {"fit", "TestA", 8, false, "takes the row `test fit TestA 8s REASON`"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			one := Test{importPath(c.folder), c.test, c.seconds}
@@ -96,8 +96,8 @@ func TestATestIsSuspectedThenJudgedAlone(t *testing.T) {
 }
 
 func TestTheLongestSuspectIsFirst(t *testing.T) {
-	got := costsOf(t).Suspects([]Test{{"p", "A", 6}, {"p", "B", 9}, {"p", "C", 6}, {"p", "D", 1}}, nil)
-	if diff := cmp.Diff([]Test{{"p", "B", 9}, {"p", "A", 6}, {"p", "C", 6}}, got); diff != "" {
+	got := costsOf(t).Suspects([]Test{{"p", "A", 8}, {"p", "B", 9}, {"p", "C", 8}, {"p", "D", 1}}, nil)
+	if diff := cmp.Diff([]Test{{"p", "B", 9}, {"p", "A", 8}, {"p", "C", 8}}, got); diff != "" {
 		t.Errorf("suspects (-want +got):\n%s", diff)
 	}
 }
