@@ -87,10 +87,9 @@ func (n *node) takeWaiting(h *reservation) {
 }
 
 // rebuild computes Free anew from the reservations: confirmed first, then
-// recorded, then what agents report beside the records, then waiting, then planned, in
-// order. A nomination takes no devices of
-// a unit whose agent has restarted: the unit runs there, and the nomination may
-// end before the agent reports the unit. A planned reservation that no longer fits
+// recorded, then the surplus of reports, then waiting, then planned, in order. A
+// nomination takes no devices of a unit whose agent has restarted: the unit runs
+// there, and the nomination may end before the agent reports the unit. A planned reservation that no longer fits
 // stays untaken until the agent has answered. A confirmed or recorded reservation
 // takes only devices that the host still has, because a host may lose a card in use.
 func (n *node) rebuild(out *outbox) {
@@ -229,9 +228,10 @@ func (n *node) fillWaiting() {
 }
 
 // confirm replaces the planned members of a transaction by the members that the
-// agent reports, or those of its record and the surplus of the report. The result is true if amounts may be free now that were not,
-// or may become free by an eviction: the agent has chosen other devices, the
-// plan was not taken, or the plan of another transaction does not fit any more.
+// agent reports, or those of its record and the surplus of the report. The result is
+// true if amounts may be free now that were not, or may become free by an eviction:
+// the agent has chosen other devices, the plan was not taken, or the plan of another
+// transaction does not fit any more.
 func (n *node) confirm(tx resource.TxID, members, surplus []grant.Member, waiting bool, out *outbox) (freed bool) {
 	h := n.reservationOf(tx)
 	same := h.taken != nil && !h.recorded && h.waiting == waiting && slices.EqualFunc(h.members, members, equalMember) && slices.EqualFunc(h.surplus, surplus, equalMember)

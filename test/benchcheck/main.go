@@ -82,6 +82,9 @@ func (s sitting) check(ctx context.Context, only string, limit time.Duration, li
 		fmt.Fprintf(s.progress, "the load of the last minute is %.1f: times are those of a busy machine\n", h.load)
 	}
 	groups := plan(p.rows, selected, h.head)
+	if len(groups) == 0 {
+		return 0, 0, fmt.Errorf("-only %s: no row of docs/benchmarks.md matches; -list prints the rows", only)
+	}
 	if list {
 		for _, g := range groups {
 			for _, r := range g.rows {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -66,5 +67,12 @@ func TestResultLinesAreRead(t *testing.T) {
 	}
 	if m, ok := got.median("BenchmarkReserve/GPU,_CPU", "ns/op"); m != 970.25 || !ok {
 		t.Errorf("median %g, %t; want 970.25", m, ok)
+	}
+}
+
+func TestAPatternWithoutRowsIsRefused(t *testing.T) {
+	var out, errs strings.Builder
+	if code := run(t.Context(), []string{"-root", "../..", "-list", "-only", "nosuch row"}, &out, &errs); code != 2 || !strings.Contains(errs.String(), "-only nosuch row: no row of docs/benchmarks.md matches") {
+		t.Errorf("exit code %d, %q", code, errs.String())
 	}
 }
