@@ -1,14 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
-	"errors"
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
+
+	"github.com/musterd/muster/test/ratchet/history"
 )
 
 // change is the change of a row of the list in a commit; -1 stands for no row.
@@ -45,70 +43,21 @@ type commit struct {
 	changes []change
 }
 
-// errNoHistory: git holds no history of the list.
-var errNoHistory = errors.New("no history")
-
-// history returns the commits with changes of the list, oldest first, then the
-// uncommitted changes.
-func history(root string) ([]commit, error) {
-	shallow, err := git(root, "rev-parse", "--is-shallow-repository")
-	if err != nil || strings.TrimSpace(shallow) != "false" {
-		return nil, fmt.Errorf("%w of %s: %s is no whole git repository (%v)", errNoHistory, listFile, root, err)
-	}
-	patches, err := git(root, "log", "--reverse", "--format=%x00%h %s", "-p", "-U0", "--no-renames", "--no-color", "--no-ext-diff", "--", listFile)
-	if err != nil {
-		return nil, err
-	}
-	files, err := git(root, "log", "--reverse", "--format=%x00%h %s", "--full-diff", "--name-only", "--no-renames", "--", listFile)
-	if err != nil {
-		return nil, err
-	}
+// readHistory is the history of the list with its changes as figures.
+func readHistory(commits []history.Commit) ([]commit, error) {
 	var all []commit
-	filesOf := strings.Split(files, "\x00")
-	for i, text := range strings.Split(patches, "\x00") {
-		if text == "" {
-			continue
+	for _, c := range commits {
+		changes, err := changesIn(c)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", c.Name, err)
 		}
-		name, patch, _ := strings.Cut(text, "\n")
-		c := commit{name: "commit " + name, files: strings.Fields(strings.TrimPrefix(filesOf[i], name))}
-		if c.changes, err = changesOfPatch(patch); err != nil {
-			return nil, fmt.Errorf("%s: %w", c.name, err)
-		}
-		all = append(all, c)
+		all = append(all, commit{c.Name, c.Files, changes})
 	}
-	return appendUncommitted(root, all)
+	return all, nil
 }
 
-func appendUncommitted(root string, all []commit) ([]commit, error) {
-	patch, err := git(root, "diff", "HEAD", "-U0", "--no-renames", "--no-color", "--no-ext-diff", "--", listFile)
-	if err != nil || patch == "" {
-		return all, err
-	}
-	files, err := git(root, "diff", "HEAD", "--name-only", "--no-renames")
-	if err != nil {
-		return nil, err
-	}
-	c := commit{name: "the work that is not committed", files: strings.Fields(files)}
-	if c.changes, err = changesOfPatch(patch); err != nil {
-		return nil, fmt.Errorf("%s: %w", c.name, err)
-	}
-	return append(all, c), nil
-}
-
-func git(root string, args ...string) (string, error) {
-	cmd := exec.Command("git", args...)
-	cmd.Dir = root
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		return "", fmt.Errorf("git %s: %w: %s", args[0], err, strings.TrimSpace(stderr.String()))
-	}
-	return string(out), nil
-}
-
-// changesOfPatch reads the removed and added rows of a patch without context.
-func changesOfPatch(patch string) ([]change, error) {
+// changesIn reads the removed and added rows of a commit.
+func changesIn(c history.Commit) ([]change, error) {
 	changes := map[key]*change{}
 	at := func(k key) *change {
 		if changes[k] == nil {
@@ -116,22 +65,19 @@ func changesOfPatch(patch string) ([]change, error) {
 		}
 		return changes[k]
 	}
-	inHunk := false
-	for line := range strings.Lines(patch) {
-		inHunk = inHunk || strings.HasPrefix(line, "@@")
-		sign, text := line[0], strings.TrimSuffix(line[1:], "\n")
-		if !inHunk || sign != '-' && sign != '+' || strings.HasPrefix(text, "#") {
-			continue
-		}
-		row, err := parseRow(text)
+	for _, line := range c.Removed {
+		row, err := parseRow(line)
 		if err != nil {
 			return nil, err
 		}
-		if sign == '-' {
-			at(row.key()).before = row.value
-		} else {
-			at(row.key()).after, at(row.key()).adr = row.value, row.adr
+		at(row.key()).before = row.value
+	}
+	for _, line := range c.Added {
+		row, err := parseRow(line)
+		if err != nil {
+			return nil, err
 		}
+		at(row.key()).after, at(row.key()).adr = row.value, row.adr
 	}
 	var all []change
 	for _, c := range changes {

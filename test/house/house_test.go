@@ -1,17 +1,16 @@
 package main
 
 import (
-	"errors"
 	"flag"
 	"os"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 
 	"github.com/musterd/muster/test/house/budget"
+	"github.com/musterd/muster/test/ratchet/history"
 )
 
 var (
@@ -130,17 +129,9 @@ func TestTheListIsInItsOrderAndNamesDecisions(t *testing.T) {
 }
 
 func TestNoFigureRoseBesideOtherWork(t *testing.T) {
-	for _, name := range []string{"HEAD", "logs/HEAD"} { // a cached result ends with a commit
-		if path, err := git(root, "rev-parse", "--git-path", name); err == nil {
-			_, _ = os.Stat(filepath.Join(root, strings.TrimSpace(path)))
-		}
-	}
-	commits, err := history(root)
-	switch {
-	case errors.Is(err, errNoHistory) && os.Getenv("CI") != "true":
-		t.Skipf("rises cannot be checked: %v. Fetch the whole history to check them", err)
-	case err != nil:
-		t.Fatalf("%v. The check of rises needs the whole history: git fetch --unshallow", err)
+	commits, err := readHistory(history.Of(t, root, listFile))
+	if err != nil {
+		t.Fatal(err)
 	}
 	for _, sentence := range judgeHistory(commits) {
 		t.Error(sentence)

@@ -12,7 +12,7 @@ var lower = flag.Bool("lower", false, "write figures that have fallen, and new o
 // Lowers reports whether the command writes lower figures down.
 func Lowers() bool { return *lower }
 
-// Compare compares counted figures with the rows of their group. It returns a
+// Compare compares counted figures with the rows of their group, and returns a
 // sentence for each figure that does not agree, and the list with each lower and each
 // new figure written down. A figure that has risen keeps its row. command lowers.
 func Compare(l List, group, command string, counted []Figure) (faults []string, lowered List) {
@@ -40,7 +40,7 @@ func Compare(l List, group, command string, counted []Figure) (faults []string, 
 	return faults, lowered
 }
 
-// compare returns the row to write, and what is wrong with the row that there is.
+// compare returns the row to write, and the fault of the present row.
 func compare(row, f Figure, command string) (Figure, string) {
 	play := row.Value * f.Within / 100
 	switch {

@@ -1,5 +1,5 @@
 // Package ratchet holds counted figures to a list in a file. A figure may only
-// fall: a test fails above the figure of the list, and it fails below the figure
+// fall: a test fails above the figure of the list, and fails below the figure
 // until the lower figure is written down. A commit may raise a figure if the commit
 // changes the list alone and the row names an ADR. The package counts nothing.
 //
@@ -21,7 +21,7 @@ import (
 	"text/tabwriter"
 )
 
-// Figure is a row of a list, or a figure as it was counted.
+// Figure is a row of a list, or a counted figure.
 type Figure struct {
 	Name  string // group/name
 	Value int64
@@ -116,7 +116,7 @@ func (l List) String() string {
 	return b.String()
 }
 
-// Read reads a list from a file. A file that is absent is an empty list.
+// Read reads a list from a file. An absent file is an empty list.
 func Read(path string) (List, error) {
 	text, err := os.ReadFile(path)
 	if os.IsNotExist(err) {
