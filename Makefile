@@ -24,8 +24,8 @@ REFERENCE := ./cmd/reference ./cmd/reference/series ./coordinator/rest ./cmd/mus
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
 
-# The linker leaves out the symbol table and the debug information, which are a third of
-# the bytes. The version, the list of modules and the names in a panic stay.
+# The linker leaves out the symbol table and the debug information, three tenths of the
+# bytes. The version, the list of modules and the names in a panic stay.
 LINK := -ldflags="-s -w"
 
 # Only what speaks to the NVIDIA driver is built with cgo: the agent, and

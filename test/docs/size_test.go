@@ -4,10 +4,14 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/musterd/muster/test/ratchet/history"
 )
 
 var lower = flag.Bool("lower", false, "write smaller numbers of words into testdata/size.txt")
@@ -103,6 +107,58 @@ func TestSizes(t *testing.T) {
 	} {
 		if why := judgeSize(c.words, c.most); (why != "") != c.refused {
 			t.Errorf("%s: %q, want refused %t", name, why, c.refused)
+		}
+	}
+}
+
+// A number rises alone in a commit, with an ADR in the row.
+func TestNumbersOfWordsRiseAlone(t *testing.T) {
+	const list = "test/docs/testdata/size.txt"
+	for _, c := range history.Of(t, root, list) {
+		alone := !slices.ContainsFunc(c.Files, func(f string) bool { return f != list && path.Dir(f) != "docs/adr" })
+		for _, sentence := range raisedWords(c, alone) {
+			t.Error(sentence)
+		}
+	}
+}
+
+// raisedWords returns a sentence for each number raised beside other work, or without an
+// ADR in the row.
+func raisedWords(c history.Commit, alone bool) (sentences []string) {
+	before := map[string]int{}
+	for _, line := range c.Removed {
+		if row := strings.Fields(line); len(row) > 1 {
+			before[row[0]], _ = strconv.Atoi(row[1])
+		}
+	}
+	for _, line := range c.Added {
+		row := strings.Fields(line)
+		if len(row) < 2 || before[row[0]] == 0 {
+			continue
+		}
+		if words, _ := strconv.Atoi(row[1]); words > before[row[0]] && !(alone && len(row) > 2) {
+			sentences = append(sentences, fmt.Sprintf("%s raised the words of %s from %d to %d: a rise is a commit that changes the number and docs/adr alone, with the ADR in the row", c.Name, row[0], before[row[0]], words))
+		}
+	}
+	return sentences
+}
+
+func TestARaiseOfWordsIsTold(t *testing.T) {
+	rise := history.Commit{Name: "commit 1", Removed: []string{"docs 100"}, Added: []string{"docs 120"}}
+	decided := history.Commit{Name: "commit 2", Removed: []string{"docs 100"}, Added: []string{"docs 120 ADR 132"}}
+	for name, c := range map[string]struct {
+		commit history.Commit
+		alone  bool
+		told   int
+	}{
+		"beside other work":          {decided, false, 1},
+		"alone, without a decision":  {rise, true, 1},
+		"alone, with a decision":     {decided, true, 0},
+		"a fall beside other work":   {history.Commit{Removed: []string{"docs 100"}, Added: []string{"docs 90"}}, false, 0},
+		"the first number": {history.Commit{Added: []string{"docs 90"}}, false, 0},
+	} {
+		if got := raisedWords(c.commit, c.alone); len(got) != c.told {
+			t.Errorf("%s: %q, want %d sentences", name, got, c.told)
 		}
 	}
 }
