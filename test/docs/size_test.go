@@ -151,11 +151,11 @@ func TestARaiseOfWordsIsTold(t *testing.T) {
 		alone  bool
 		told   int
 	}{
-		"beside other work":          {decided, false, 1},
-		"alone, without a decision":  {rise, true, 1},
-		"alone, with a decision":     {decided, true, 0},
-		"a fall beside other work":   {history.Commit{Removed: []string{"docs 100"}, Added: []string{"docs 90"}}, false, 0},
-		"the first number": {history.Commit{Added: []string{"docs 90"}}, false, 0},
+		"beside other work":         {decided, false, 1},
+		"alone, without a decision": {rise, true, 1},
+		"alone, with a decision":    {decided, true, 0},
+		"a fall beside other work":  {history.Commit{Removed: []string{"docs 100"}, Added: []string{"docs 90"}}, false, 0},
+		"the first number":          {history.Commit{Added: []string{"docs 90"}}, false, 0},
 	} {
 		if got := raisedWords(c.commit, c.alone); len(got) != c.told {
 			t.Errorf("%s: %q, want %d sentences", name, got, c.told)
