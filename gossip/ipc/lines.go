@@ -80,16 +80,13 @@ func (c *connection) monitor(seq uint64) error {
 	switch {
 	case least < 0:
 		return c.send(seq, fmt.Sprintf("Unknown log level: %s", r.LogLevel), nil)
-	case c.monitoring.Load():
-		return c.send(seq, monitorExists, nil)
 	case lines == nil:
 		return c.send(seq, unsupportedCommand, nil)
+	case !c.monitoring.CompareAndSwap(false, true):
+		return c.send(seq, monitorExists, nil)
 	}
+	kept, more := lines.follow()
 	return c.begin(seq, func(ctx context.Context) {
-		c.monitoring.Store(true)
-		defer c.monitoring.Store(false)
-		kept, more := lines.follow()
-		defer lines.unfollow(more)
 		for _, line := range kept {
 			if reaches(line, least) && c.send(seq, "", &logRecord{line}) != nil {
 				return
@@ -105,5 +102,8 @@ func (c *connection) monitor(seq uint64) error {
 				}
 			}
 		}
+	}, func() {
+		lines.unfollow(more)
+		c.monitoring.Store(false)
 	})
 }

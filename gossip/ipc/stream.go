@@ -78,9 +78,8 @@ func (c *connection) streamEvents(seq uint64) error {
 		return c.send(seq, invalidFilter, nil)
 	}
 	s := &eventStream{filters: filters, waiting: make(chan serf.Event, 512)}
+	c.server.follow(s, true)
 	return c.begin(seq, func(ctx context.Context) {
-		c.server.follow(s, true)
-		defer c.server.follow(s, false)
 		for {
 			select {
 			case <-ctx.Done():
@@ -91,7 +90,7 @@ func (c *connection) streamEvents(seq uint64) error {
 				}
 			}
 		}
-	})
+	}, func() { c.server.follow(s, false) })
 }
 
 func (c *connection) sendEvent(seq uint64, e serf.Event) error {
@@ -125,7 +124,7 @@ func (c *connection) query(seq uint64) error {
 		if c.sendOwn(seq, r) == nil && c.sendAnswers(ctx, seq, r, answers) == nil {
 			_ = c.send(seq, "", &queryRecord{Type: "done"})
 		}
-	})
+	}, func() {})
 }
 
 // own returns this member's full answer for operators of this host, if the
@@ -189,18 +188,24 @@ func (c *connection) sendAnswers(ctx context.Context, seq uint64, r queryRequest
 	}
 }
 
-// begin acknowledges a request and streams under its sequence.
-func (c *connection) begin(seq uint64, run func(context.Context)) error {
+// begin acknowledges a request and streams under its sequence. end follows the
+// stream, or the refusal. What the stream follows is followed before begin: an
+// event may happen as soon as the client has the acknowledgement.
+func (c *connection) begin(seq uint64, run func(context.Context), end func()) error {
 	// The acknowledgement comes first: the client's first message of a sequence
 	// is one.
 	acknowledged := make(chan struct{})
 	problem := c.stream(seq, func(ctx context.Context) {
+		defer end()
 		select {
 		case <-acknowledged:
 			run(ctx)
 		case <-ctx.Done():
 		}
 	})
+	if problem != "" {
+		end()
+	}
 	err := c.send(seq, problem, nil)
 	close(acknowledged)
 	return err
