@@ -125,9 +125,11 @@ func (l *Leader) startsAgain(a *attempt, r *record.Unit) bool {
 		return false
 	}
 	if o.Retry > 0 {
-		next := l.millis() + life.Delay(o.Retry).Milliseconds()
+		delay := life.Delay(o.Retry)
+		next := l.millis() + delay.Milliseconds()
 		if t, limited := limitOf(a); limited && t.end() <= next && t.outcome.Phase == string(api.Failed) {
-			r.Phase, r.End, r.Reason = t.outcome.Phase, t.outcome.End, t.outcome.Message
+			r.Phase, r.End = t.outcome.Phase, record.RetryBeyondDeadline
+			r.Reason = fmt.Sprintf("%s; not tried again: the next try, %s later, would start after the %s of activeDeadlineSeconds", o.Message, delay, t.length)
 			return false
 		}
 		r.Retries++

@@ -210,8 +210,12 @@ func TestADeadlineCountsOverRetries(t *testing.T) {
 	x.holdsAll(u)
 	x.pass(15 * time.Second)
 	x.fails(u, 0, 1, "Completed") // 20 s before the next try, 7 s before the end
-	if got, want := x.life(u.job), "Failed, active 0, succeeded 0, failed 2, retries 1, Failed/DeadlineExceeded"; got != want {
+	if got, want := x.life(u.job), "Failed, active 0, succeeded 0, failed 2, retries 1, Failed/RetryBeyondDeadline"; got != want {
 		t.Errorf("the job is %s, want %s", got, want)
+	}
+	want := "train-0 exited with code 1; not tried again: the next try, 20s later, would start after the 1m0s of activeDeadlineSeconds"
+	if got := x.jobObject(u.job).Status.Message; got != want {
+		t.Errorf("message %q, want %q", got, want)
 	}
 	x.check()
 }

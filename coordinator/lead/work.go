@@ -132,18 +132,14 @@ func (l *Leader) worked(e grant.Worked) {
 }
 
 // judgeWork ends a unit whose work is over, for good or until its next try. A unit that
-// ends for another reason goes on doing so. Units without a command have the work that
-// launchers have attached.
+// ends for another reason goes on doing so, but a job's work done in spite of an eviction
+// is done. Units without a command have the work that launchers have attached.
 func (l *Leader) judgeWork(a *attempt) {
-	if a = a.judged(); a == nil {
+	if a = a.judged(); a == nil || a.machine.Undecided() || a.unit.ending != nil {
 		return
 	}
-	u := a.unit
-	if a.machine.State() != txn.Committed || u.ending != nil || a.notice != nil {
-		return
-	}
-	outcome := l.outcomeOf(a)
-	if outcome == nil {
+	u, outcome := a.unit, l.outcomeOf(a)
+	if outcome == nil || a.notice != nil && (u.job == nil || outcome.Phase != string(api.Succeeded)) {
 		return
 	}
 	a.setOutcome(outcome)

@@ -13,6 +13,9 @@ type EndKind string
 const (
 	// DeadlineExceeded: activeDeadlineSeconds have passed.
 	DeadlineExceeded EndKind = "DeadlineExceeded"
+	// RetryBeyondDeadline: a member has failed, and the next try would start after
+	// activeDeadlineSeconds.
+	RetryBeyondDeadline EndKind = "RetryBeyondDeadline"
 	// TTLExpired: the ttl has passed.
 	TTLExpired EndKind = "TTLExpired"
 	// GangTimeout: members that start together had no place in time.

@@ -1,4 +1,4 @@
-package lead_test
+package cost_test
 
 import (
 	"fmt"
@@ -60,7 +60,7 @@ func TestFiguresAreCountedInSteps(t *testing.T) {
 // submitGPUs submits an allocation that has a place.
 func submitGPUs(t *testing.T, c *alone.Cluster, name string, gpus int) {
 	t.Helper()
-	text := documentOfClass(name, gpus, 0)
+	text := fmt.Appendf(nil, `{"metadata":{"name":%q},"spec":{"resources":{"requests":{"memory":"512Mi","nvidia.com/gpu":"%d"}}}}`, name, gpus)
 	doc, status := api.DecodeAllocation(text)
 	if status != nil {
 		t.Fatal(status)
@@ -70,8 +70,8 @@ func submitGPUs(t *testing.T, c *alone.Cluster, name string, gpus int) {
 	}
 }
 
-// A node that an operator has created counts before its agent registers: it ended the
-// coordinator that was asked for the metrics of the cluster.
+// A node that an operator has created counts before its agent registers. The metrics of
+// such a cluster ended the coordinator once.
 func TestFiguresCountANodeWithoutAnAgent(t *testing.T) {
 	c := alone.New(alone.Options{Nodes: 1}, time.Unix(1_700_000_000, 0))
 	if _, status := c.Ask(lead.CreateNode{Node: api.Node{Metadata: api.ObjectMeta{Name: "later"}}}); status != nil {
