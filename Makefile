@@ -17,7 +17,7 @@ NESTED  := test/bench test/kubelet/manager test/protogen
 endif
 
 # The packages whose tests write pages of docs/reference.
-REFERENCE := ./cmd/reference ./cmd/reference/series ./coordinator/rest ./cmd/muster ./cmd/muster-agent ./cmd/muster-coordinator
+REFERENCE := ./cmd/reference ./cmd/reference/series ./devices/health ./coordinator/rest ./cmd/muster ./cmd/muster-agent ./cmd/muster-coordinator
 
 .PHONY: help build sbom vuln reproducible run test test-long flaky race vet model model-full sim chaos kills history history-kills kubelet test-vm hostile watches fuzz-smoke bench bench-check man reference house house-lower house-moved mutate lint proto clean prerequisites
 

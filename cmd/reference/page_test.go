@@ -96,6 +96,7 @@ var pages = [][2]string{
 	{"roles.md", "Every right: the roles that may use a verb on a kind."},
 	{"messages.md", "Every field of the messages between agents and coordinators, with its limit."},
 	{"metrics.md", "Every series of Prometheus: type, labels, unit, meaning."},
+	{"health.md", "Every XID error with its class and the reason, and the times by which devices recover."},
 	{"muster.md", "Every command and flag of muster."},
 	{"muster-agent.yaml.md", "Every key of the agent's configuration file."},
 	{"muster-coordinator.yaml.md", "Every key of the coordinator's configuration file."},

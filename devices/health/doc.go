@@ -1,6 +1,6 @@
 // Package health decides a GPU's next state after an event of it, or after a
 // time without events: ok → suspect → tainted → probation → ok (DESIGN.md
-// section 3; docs/health.md has the picture and every table).
+// section 3; docs/health.md has the picture, docs/reference/health.md every row).
 //
 // It decides for one device at a time, from values alone: a Policy, the State
 // so far, the time and a devices.Event. It does not find events, does not read
