@@ -54,7 +54,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Name: "muster_coordinator_protocol_violations_total", Help: "Messages of agents that no agent of this program sends; their nodes are isolated.",
 		}, []string{"reason"}),
 		faults: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "muster_coordinator_reserve_faults_total", Help: "Attempts that a node has failed, by fault.",
+			Name: "muster_coordinator_reserve_faults_total", Help: "Attempts that a node has failed, by fault: silent, refused, wrong_vote, registered.",
 		}, []string{"fault"}),
 		suspect: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "muster_coordinator_nodes_suspect", Help: "Nodes that are the last choice because they do not answer reserves as they should.",
@@ -63,7 +63,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Name: "muster_coordinator_agent_mail_waits_total", Help: "Times a stream waited because the events of its node filled its mailbox.",
 		}),
 		ignored: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "muster_coordinator_gossip_ignored_total", Help: "Gossip about agents that was not followed, by reason.",
+			Name: "muster_coordinator_gossip_ignored_total", Help: "Gossip about agents that was not followed, by reason: unregistered, other_address, other_name.",
 		}, []string{"reason"}),
 		leads: prometheus.NewGauge(prometheus.GaugeOpts{Name: "muster_leader", Help: "1 while this coordinator leads, 0 while it follows."}),
 		terms: prometheus.NewCounter(prometheus.CounterOpts{Name: "muster_terms_total", Help: "Terms in which this coordinator has led."}),
