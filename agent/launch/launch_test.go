@@ -337,7 +337,7 @@ func TestTheBoundsAreTheLimitsOfTheService(t *testing.T) {
 	for name, want := range map[string]string{
 		"User": `"998"`, "Group": `"997"`, "AllowedCPUs": "@ay [0x1, 0x2, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0]", "AllowedMemoryNodes": "@ay [0x2, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0]",
 		"CPUQuotaPerSecUSec": "@t 1500000", "MemoryMax": "@t 1090519040", "TasksMax": "@t 132", "DevicePolicy": `"closed"`, "DeviceAllow": `[["/dev/nvidia0", "rwm"]]`,
-		"Delegate": "true", "NoNewPrivileges": "true", "KillMode": `"mixed"`, "AmbientCapabilities": "@t 228", "CapabilityBoundingSet": "@t 228", "OOMPolicy": `"continue"`, "CollectMode": `"inactive-or-failed"`,
+		"Delegate": "true", "NoNewPrivileges": "true", "KillMode": `"mixed"`, "AmbientCapabilities": "@t 480", "CapabilityBoundingSet": "@t 480", "OOMPolicy": `"continue"`, "CollectMode": `"inactive-or-failed"`,
 		"ExecStart": `[["/bin/true", ["/bin/true"], false]]`,
 	} {
 		if got := unit[name].String(); got != want {

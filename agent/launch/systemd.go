@@ -164,9 +164,9 @@ const (
 	ownTasks  = 32
 )
 
-// rights are those of a shim: to become the user of the command, to signal it, and to
-// see its working directory and its program.
-const rights = 1<<unix.CAP_SETUID | 1<<unix.CAP_SETGID | 1<<unix.CAP_KILL | 1<<unix.CAP_DAC_READ_SEARCH
+// rights are those of a shim: to become the user of the command, to signal the command, and to
+// take these rights from the command.
+const rights = 1<<unix.CAP_SETUID | 1<<unix.CAP_SETGID | 1<<unix.CAP_KILL | 1<<unix.CAP_SETPCAP
 
 // execCommand is one command of ExecStart.
 type execCommand struct {

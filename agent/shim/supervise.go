@@ -172,14 +172,9 @@ func start(f Folder, spec Spec, work string, c *container, own *ownCommand) (p s
 // the cgroup work, where there is one. The thread that forks has the command's affinity and
 // memory policy, which the command inherits; it ends with the goroutine.
 func fork(spec Spec, work string, args, env []string, std []*os.File, sys *syscall.SysProcAttr) (pid, code int, err error) {
-	if info, err := os.Stat(spec.Dir); (err != nil || !info.IsDir()) && spec.AnyDir {
-		spec.Dir = "/"
-	} else if err != nil || !info.IsDir() {
-		return 0, codeNotStarted, fmt.Errorf("working directory %s: not a directory that can be entered", spec.Dir)
-	}
-	path, err := lookUp(args[0], spec.Env)
+	path, code, err := spec.find(args[0])
 	if err != nil {
-		return 0, codeNotFound, err
+		return 0, code, err
 	}
 	attr := &syscall.ProcAttr{Dir: spec.Dir, Env: env, Sys: sys}
 	for _, file := range std {
@@ -211,6 +206,9 @@ func fork(spec Spec, work string, args, env []string, std []*os.File, sys *sysca
 			}
 		}
 		preferNodes(spec.NUMANodes)
+		if err = giveUpRights(); err != nil {
+			return
+		}
 		pid, err = syscall.ForkExec(path, args, attr)
 	}()
 	<-forked
@@ -243,6 +241,23 @@ func obey(signals <-chan os.Signal, requests chan<- request) {
 			requests <- request{Stop: true, GraceMillis: ownGrace.Milliseconds()}
 		}
 	}
+}
+
+// find sets the folder of a command, and returns the path of the program, with the rights of
+// the command: an error shows the user no file of others.
+func (s *Spec) find(name string) (path string, code int, err error) {
+	code = codeNotStarted // until the user is another one
+	err = withRightsOf(s.User, func() (err error) {
+		if _, err := os.Stat(strings.TrimSuffix(s.Dir, "/") + "/."); err != nil && !s.AnyDir {
+			return fmt.Errorf("working directory %s: not a directory that can be entered", s.Dir)
+		} else if err != nil {
+			s.Dir = "/"
+		}
+		code = codeNotFound
+		path, err = lookUp(name, s.Env)
+		return err
+	})
+	return path, code, err
 }
 
 // lookUp finds a program in the PATH of an environment.

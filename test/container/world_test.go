@@ -167,6 +167,8 @@ type host struct {
 	runner  *run.Runner
 	stop    func()
 	changed chan struct{}
+	// launcher starts the supervisors; nil: the runner does.
+	launcher run.Launcher
 }
 
 func newHost(t testing.TB) *host {
@@ -193,7 +195,7 @@ func (h *host) start() {
 	h.changed = make(chan struct{}, 1)
 	changed := h.changed
 	r, err := run.Open(run.Config{
-		Root: filepath.Join(h.folder, "run"), Program: self, BootID: h.boot, Log: slog.New(slog.DiscardHandler), Now: time.Now,
+		Root: filepath.Join(h.folder, "run"), Program: self, BootID: h.boot, Log: slog.New(slog.DiscardHandler), Now: time.Now, Launcher: h.launcher,
 		Changed: func(context.Context, resource.TxID) {
 			select {
 			case changed <- struct{}{}:

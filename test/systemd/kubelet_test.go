@@ -55,7 +55,7 @@ func TestTheDropInForWorkPassesSystemdsVerifier(t *testing.T) {
 	const unit = "muster-agent.service"
 	verify(t, verifier, unit, unit+".d/work.conf")
 	got := settings(t, unit+".d/work.conf")
-	rights := "CAP_SETUID CAP_SETGID CAP_KILL CAP_SYS_PTRACE CAP_DAC_READ_SEARCH"
+	rights := "CAP_SETUID CAP_SETGID CAP_KILL CAP_SYS_PTRACE CAP_DAC_READ_SEARCH CAP_SETPCAP"
 	if !slices.Equal(got["User"], []string{"root"}) || !slices.Equal(got["CapabilityBoundingSet"], []string{rights}) || got["AmbientCapabilities"] != nil || got["NoNewPrivileges"] != nil {
 		t.Errorf("the drop-in gives other rights: %v", got)
 	}

@@ -152,7 +152,7 @@ func TestTheLimitsOfACommand(t *testing.T) {
 		t.Fatalf("code %d", code)
 	}
 	for _, want := range []string{
-		"ada\n", "/home/ada\n", "NoNewPrivs:\t1", "CapBnd:\t00000000000000e4", "/sys/fs/cgroup/muster.slice/muster-work-", "/work\n", "memory.max 268435456", "pids.max 64", "hugetlb.2MB.max 0", "zero\n",
+		"ada\n", "/home/ada\n", "NoNewPrivs:\t1", "CapBnd:\t0000000000000000", "/sys/fs/cgroup/muster.slice/muster-work-", "/work\n", "memory.max 268435456", "pids.max 64", "hugetlb.2MB.max 0", "zero\n",
 		"Operation not permitted", "Slice=muster.slice", "MemoryMax=285212672", "TasksMax=96", "DevicePolicy=closed", "KillMode=mixed",
 	} {
 		if !strings.Contains(out, want) {
