@@ -463,3 +463,26 @@ func TestOutputIsRotated(t *testing.T) {
 
 // seen has a script wait until its shim has written down its start and its output.
 const seen = `while ! test -e "$MUSTER_RUN/started" || ! test -s "$MUSTER_RUN"/log.00000000000000000000; do sleep 0.01; done; `
+
+// TestACommandHasNoDescriptorOfTheAgent: a descriptor of the start of the agent ends at the
+// supervisor.
+func TestACommandHasNoDescriptorOfTheAgent(t *testing.T) {
+	secret, err := os.CreateTemp(t.TempDir(), "secret")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer secret.Close()
+	inherited, _, failed := syscall.Syscall(syscall.SYS_FCNTL, secret.Fd(), syscall.F_DUPFD, 9)
+	if failed != 0 {
+		t.Fatal(failed)
+	}
+	defer syscall.Close(int(inherited))
+	h := newHost(t)
+	h.start()
+	h.runner.Attach("a", []run.Member{h.shell(0, "for n in /proc/$$/fd/*; do readlink $n; done; true")})
+	h.until(grant.WorkEnded)
+	lines := strings.Fields(h.output(0))
+	if len(lines) != 3 || lines[0] != os.DevNull || lines[1] != lines[2] || !strings.HasPrefix(lines[1], "pipe:") {
+		t.Errorf("the command has the descriptors %q, want standard input, output and error alone", lines)
+	}
+}

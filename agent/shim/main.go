@@ -10,12 +10,17 @@ import (
 // Command is the argument that makes a program a shim: PROGRAM shim FOLDER.
 const Command = "shim"
 
-// Become runs a shim where the arguments of the program ask for one, and does not
-// return then. It comes first in main. PROGRAM shim FOLDER USER is a shim that the init
-// system has started, see [Service].
+// Become runs a shim where the arguments of the program ask for a shim, and does not
+// return then. The call comes first in main, and is SealDescriptors for all programs.
+// PROGRAM shim FOLDER USER is a shim of the init system, see [Service].
 func Become(args []string) {
+	sealed := SealDescriptors()
 	if len(args) < 3 || args[1] != Command || !filepath.IsAbs(args[2]) {
 		return
+	}
+	if sealed != nil {
+		fmt.Fprintln(os.Stderr, "muster-agent shim:", sealed)
+		os.Exit(1)
 	}
 	switch len(args) {
 	case 3:

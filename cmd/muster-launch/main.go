@@ -29,6 +29,10 @@ import (
 )
 
 func main() {
+	if err := shim.SealDescriptors(); err != nil {
+		fmt.Fprintln(os.Stderr, "muster-launch:", err)
+		os.Exit(exitFailed)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	os.Exit(run(ctx, os.Args[1:], os.Stderr))
