@@ -14,10 +14,10 @@ func (a *app) taintCommand() *cobra.Command {
 	var s nodeSelection
 	var overwrite bool
 	cmd := &cobra.Command{
-		Use:   "taint node NAME… KEY[=VALUE]:NoSchedule… KEY[:NoSchedule]-…",
+		Use:   "taint node NAME… KEY[=VALUE]:EFFECT… KEY[:EFFECT]-…",
 		Short: "Keep work off nodes that does not tolerate it",
-		Long: "taint sets and removes taints of nodes. New work goes to a tainted node only if it tolerates each of\n" +
-			"its taints; what runs there stays. NoSchedule is the one effect: to empty a node, drain it.",
+		Long: "taint sets and removes taints of nodes. NoSchedule keeps new work away that does not tolerate the\n" +
+			"taint, PreferNoSchedule places such work elsewhere first, NoExecute also ends running work with notice.",
 		Example: "  muster taint node gpu-07 team=vision:NoSchedule\n  muster taint node gpu-07 team:NoSchedule-\n" +
 			"  muster taint node -l rack=r1 maintenance:NoSchedule",
 		Args: arguments(cobra.MinimumNArgs(1)),
