@@ -166,6 +166,9 @@ func (a *Agent) conditions(v *ledger.View) []rpc.Condition {
 	if partly, ok := a.workNotEnforced(); ok {
 		list = append(list, partly)
 	}
+	if refused, ok := containersRefused(a.config.Run); ok {
+		list = append(list, refused)
+	}
 	if lost, ok := lostDevices(v); ok {
 		list = append(list, lost)
 	}

@@ -51,6 +51,8 @@ type RunConfig struct {
 	Tasks int64
 	// Containers are root file systems that commands may run in; nil for none.
 	Containers *Containers
+	// NoContainers is why the host runs no containers, where the operator wants them; else nil.
+	NoContainers error
 	// Prolog and Epilog are those of run.Config.
 	Prolog, Epilog func(ctx context.Context, f shim.Folder, env []string) error
 }

@@ -1,17 +1,12 @@
 package agent
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"os/exec"
-	"strconv"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/musterd/muster/agent/cdi"
+	"github.com/musterd/muster/agent/crun"
 	"github.com/musterd/muster/agent/shim"
 	"github.com/musterd/muster/grant"
 )
@@ -97,19 +92,9 @@ func (c *RunConfig) addCommonDevices(to *shim.Container) error {
 // FindContainers returns how this host runs commands in root file systems of the folders, in
 // which jobs may mount the contents of mounts, or why it cannot.
 func FindContainers(folders, mounts []string) (*Containers, error) {
-	tool, err := exec.LookPath("crun")
+	tool, err := crun.Find()
 	if err != nil {
-		return nil, errors.New("no program crun in PATH: install the package crun")
-	}
-	if data, err := os.ReadFile("/proc/sys/user/max_user_namespaces"); err == nil {
-		if most, err := strconv.Atoi(strings.TrimSpace(string(data))); err == nil && most == 0 {
-			return nil, errors.New("the kernel permits no user namespaces: sysctl user.max_user_namespaces is 0")
-		}
-	}
-	const second = "/sys/fs/cgroup/unified"
-	var stat unix.Statfs_t
-	if err := unix.Statfs(second, &stat); err == nil && stat.Type == unix.CGROUP2_SUPER_MAGIC {
-		return nil, fmt.Errorf("crun refuses hosts with two hierarchies of cgroups: boot with systemd.unified_cgroup_hierarchy=1, or unmount %s", second)
+		return nil, err
 	}
 	return &Containers{Tool: tool, Folders: folders, Mounts: mounts, CDI: cdi.Folders}, nil
 }

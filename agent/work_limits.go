@@ -21,3 +21,13 @@ func (a *Agent) workNotEnforced() (c rpc.Condition, ok bool) {
 		Message: "commands of jobs are not bound by: " + strings.Join(missing, ", ") + "; docs/work.md says how they would be",
 	}, true
 }
+
+// containersRefused is the condition ContainersRefused: the host runs no containers, which the
+// operator wants. ok is false elsewhere.
+func containersRefused(run *RunConfig) (c rpc.Condition, ok bool) {
+	if run == nil || run.NoContainers == nil {
+		return c, false
+	}
+	message := "jobs with a root file system of their own go to other nodes: " + run.NoContainers.Error()
+	return rpc.Condition{Type: "ContainersRefused", True: true, Reason: "HostRunsNoContainers", Message: message}, true
+}

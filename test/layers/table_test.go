@@ -120,6 +120,7 @@ var table = map[string]row{
 	"agent/attach":                    {layer: adapter, neighbours: []string{"agent/run", "agent/shim", "agent/users"}},
 	"agent/script":                    {layer: adapter},
 	"agent/cdi":                       {layer: adapter, neighbours: []string{"agent/shim"}},
+	"agent/crun":                      {layer: adapter},
 	"agent/launch":                    {layer: adapter, neighbours: []string{"agent/bounds", "agent/run", "agent/shim", "agent/users"}},
 	"agent/users":                     {layer: adapter, neighbours: []string{"agent/shim"}},
 	"agent/usage":                     {layer: adapter},
