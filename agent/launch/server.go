@@ -66,7 +66,8 @@ type Server struct {
 	Log         *slog.Logger
 }
 
-// mostCalls bounds the requests at one time: the agent starts a few members at once.
+// mostCalls bounds the requests at one time: the agent starts a few members at once. Silent
+// connections have no part of this bound, see shim.Silent.
 const mostCalls = 32
 
 // callTimeout bounds a request. It is shorter than the agent's patience.
@@ -76,9 +77,8 @@ const callTimeout = 20 * time.Second
 func (s *Server) Serve(ctx context.Context, l *net.UnixListener) error {
 	stop := context.AfterFunc(ctx, func() { l.Close() })
 	defer stop()
-	turns := make(chan struct{}, mostCalls)
+	of := callers{turns: make(chan struct{}, mostCalls)}
 	for {
-		turns <- struct{}{}
 		conn, err := l.AcceptUnix()
 		if err != nil {
 			if ctx.Err() != nil {
@@ -86,21 +86,54 @@ func (s *Server) Serve(ctx context.Context, l *net.UnixListener) error {
 			}
 			return err
 		}
+		silent, refused := &of.others, s.isAgent(conn)
+		if refused == nil {
+			silent = &of.agent
+		}
+		leave := silent.Enter(conn)
 		go func() {
-			defer func() { <-turns }()
 			defer conn.Close()
-			s.serve(ctx, conn)
+			m := message{refused: refused}
+			m.data, m.files, m.failed = receive(conn)
+			leave()
+			for _, f := range m.files {
+				defer f.Close()
+			}
+			if refused == nil {
+				select {
+				case of.turns <- struct{}{}:
+					defer func() { <-of.turns }()
+				case <-ctx.Done():
+					return
+				}
+			}
+			s.serve(ctx, conn, m)
 		}()
 	}
 }
 
+// callers are the connections of a server: those of the agent, those of other users, which get a
+// refusal alone, and the turns of requests.
+type callers struct {
+	agent, others shim.Silent
+	turns         chan struct{}
+}
+
+// message is a request as received.
+type message struct {
+	data    []byte
+	files   []*os.File
+	failed  error // while it was received
+	refused error // why the caller is not served; nil for the agent
+}
+
 // serve answers one request.
-func (s *Server) serve(ctx context.Context, conn *net.UnixConn) {
+func (s *Server) serve(ctx context.Context, conn *net.UnixConn, m message) {
 	if err := conn.SetDeadline(time.Now().Add(callTimeout + MaxScript + time.Second)); err != nil {
 		return
 	}
 	a := answer{Version: version, Controllers: s.Controllers}
-	if refused, err := s.take(ctx, conn); refused != nil {
+	if refused, err := s.take(ctx, m); refused != nil {
 		a.Refused = refused.Error()
 		s.Log.Warn("start_refused", "error", refused)
 	} else if err != nil {
@@ -134,19 +167,15 @@ func (s *Server) isAgent(conn *net.UnixConn) error {
 	return nil
 }
 
-// take reads one request and carries it out.
-func (s *Server) take(ctx context.Context, conn *net.UnixConn) (refused, err error) {
-	data, files, err := receive(conn)
-	for _, f := range files {
-		defer f.Close()
+// take carries one request out.
+func (s *Server) take(ctx context.Context, m message) (refused, err error) {
+	if m.failed != nil {
+		return nil, m.failed
 	}
-	if err != nil {
-		return nil, err
+	if m.refused != nil {
+		return m.refused, nil
 	}
-	if err := s.isAgent(conn); err != nil { // the request is read by now, so the caller gets the answer
-		return err, nil
-	}
-	r, err := parseRequest(data)
+	r, err := parseRequest(m.data)
 	switch {
 	case err != nil:
 		return err, nil
@@ -156,8 +185,8 @@ func (s *Server) take(ctx context.Context, conn *net.UnixConn) (refused, err err
 		return nil, nil
 	case r.Script != "":
 		return s.script(ctx, &r)
-	case len(files) != passedFiles:
-		return fmt.Errorf("%d files come with the request, want %d", len(files), passedFiles), nil
+	case len(m.files) != passedFiles:
+		return fmt.Errorf("%d files come with the request, want %d", len(m.files), passedFiles), nil
 	}
 	account, err := s.Users.Of(r.Tenant)
 	if err != nil {
@@ -166,7 +195,7 @@ func (s *Server) take(ctx context.Context, conn *net.UnixConn) (refused, err err
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	f := shim.Folder(r.Folder)
-	u := Unit{Name: UnitOf(f), UID: s.UID, GID: s.GID, Args: shim.Service(s.Program, f, account.ID), Files: [passedFiles]*os.File(files), Bounds: r.Bounds}
+	u := Unit{Name: UnitOf(f), UID: s.UID, GID: s.GID, Args: shim.Service(s.Program, f, account.ID), Files: [passedFiles]*os.File(m.files), Bounds: r.Bounds}
 	if err := s.Starter.Start(ctx, u); err != nil {
 		return nil, fmt.Errorf("start %s: %w", u.Name, err)
 	}

@@ -193,27 +193,34 @@ func exchange(c net.Conn, r request) (string, error) {
 // maxAnswer bounds the line of an answer, in bytes.
 const maxAnswer = 1024
 
-// serve takes requests until the listener closes, one at a time.
+// serve takes requests until the listener closes.
 func serve(l net.Listener, requests chan<- request, further *sessions) {
+	var silent Silent
 	for {
 		c, err := l.Accept()
 		if err != nil {
 			return
 		}
-		answer := answerOK
-		r, err := receive(c)
-		switch {
-		case err != nil:
-			answer = err.Error() + "\n"
-		case r.Exec != nil:
-			go further.serve(c, *r.Exec)
-			continue
-		default:
-			requests <- r
-		}
-		_, _ = c.Write([]byte(answer))
-		c.Close()
+		go take(c, silent.Enter(c), requests, further)
 	}
+}
+
+// take takes one request.
+func take(c net.Conn, leave func(), requests chan<- request, further *sessions) {
+	r, err := receive(c)
+	leave()
+	answer := answerOK
+	switch {
+	case err != nil:
+		answer = err.Error() + "\n"
+	case r.Exec != nil:
+		further.serve(c, *r.Exec)
+		return
+	default:
+		requests <- r
+	}
+	_, _ = c.Write([]byte(answer))
+	c.Close()
 }
 
 func receive(c net.Conn) (request, error) {
