@@ -66,7 +66,7 @@ type AccessTokenSpec struct {
 	// Request is a certificate request (PKCS #10). With a request the token is a client
 	// certificate for the key of the request, and has no secret. Its user gets the prefix
 	// cert:, and its ttl is 720h where absent. Answers do not have the request.
-	Request string `json:"request,omitempty" format:"PEM" example:"-----BEGIN CERTIFICATE REQUEST-----…"`
+	Request string `json:"request,omitempty" text:"free" format:"PEM" example:"-----BEGIN CERTIFICATE REQUEST-----…"`
 }
 
 // AccessTokenStatus is a token and the state of its use.
@@ -91,9 +91,9 @@ type AccessTokenStatus struct {
 	Serial string `json:"serial,omitempty" example:"5d1f09c2ab8e4f7a91c3d2b06e5a7f81"`
 	// Chain is the client certificate and its intermediate authorities. The answer to
 	// its creation alone has chain and authorities.
-	Chain string `json:"chain,omitempty" format:"PEM" example:"-----BEGIN CERTIFICATE-----…"`
+	Chain string `json:"chain,omitempty" text:"lines" format:"PEM" example:"-----BEGIN CERTIFICATE-----…"`
 	// Authorities are the certificates of the cluster's authorities.
-	Authorities string `json:"authorities,omitempty" format:"PEM" example:"-----BEGIN CERTIFICATE-----…"`
+	Authorities string `json:"authorities,omitempty" text:"lines" format:"PEM" example:"-----BEGIN CERTIFICATE-----…"`
 	// NotFollowedBy are the coordinators that did not confirm the change within 5 s.
 	// The answer to a change alone has them.
 	NotFollowedBy []string `json:"notFollowedBy,omitempty" example:"[coordinator-3]"`

@@ -38,7 +38,7 @@ type ObjectMeta struct {
 	// KiB of keys and values together. Of an Allocation, scheduler.example.com/gang-size
 	// and max-wait mean minMembers and timeout of its gangScheduling; Muster interprets
 	// no others.
-	Annotations map[string]string `json:"annotations,omitempty" example:"{contact: ada@example.org}"`
+	Annotations map[string]string `json:"annotations,omitempty" text:"lines" example:"{contact: ada@example.org}"`
 }
 
 // Allocation is the devices, CPUs and memory of one member on one node. A client
@@ -103,9 +103,9 @@ type AllocationSpec struct {
 	// A program without a slash is looked up in PATH. Where the cluster starts no
 	// processes, and in an Allocation, a command is refused with 422. With args and env
 	// together at most 64 KiB and 256 entries.
-	Command []string `json:"command,omitempty" example:"[python3, train.py]"`
+	Command []string `json:"command,omitempty" text:"free" example:"[python3, train.py]"`
 	// Args are further arguments of the command.
-	Args []string `json:"args,omitempty" example:"[--epochs, \"10\"]"`
+	Args []string `json:"args,omitempty" text:"free" example:"[--epochs, \"10\"]"`
 	// Env are variables of the environment of the command. Muster's own variables and
 	// those of the granted devices cannot be set: MUSTER_*, MASTER_ADDR, MASTER_PORT,
 	// CUDA_VISIBLE_DEVICES.
@@ -218,7 +218,7 @@ type AllocationStatus struct {
 	// own field.
 	Assignment *AssignmentStatus `json:"assignment,omitempty"`
 	// Message says in one line why the allocation does not run.
-	Message string `json:"message,omitempty" example:"waits for room: short of 2 nvidia.com/gpu"`
+	Message string `json:"message,omitempty" text:"lines" example:"waits for room: short of 2 nvidia.com/gpu"`
 	// Transaction is the id of the transaction that holds the resources.
 	Transaction resource.TxID `json:"transaction,omitempty" example:"alloc-00000000000000a1-1.1"`
 	// Job is the name of the job that the allocation is a member of.
@@ -294,9 +294,9 @@ type Condition struct {
 	// Status says whether the aspect holds: True, False or Unknown.
 	Status string `json:"status" oneof:"True,False,Unknown"`
 	// Reason is one word for the cause, for programs.
-	Reason string `json:"reason,omitempty" example:"AgentReady"`
+	Reason string `json:"reason,omitempty" text:"lines" example:"AgentReady"`
 	// Message is the cause in a sentence, for people.
-	Message string `json:"message,omitempty" example:"its agent is heard"`
+	Message string `json:"message,omitempty" text:"lines" example:"its agent is heard"`
 	// LastTransitionTime is the time of the last change of status.
 	LastTransitionTime string `json:"lastTransitionTime,omitempty" format:"time" example:"2026-03-01T12:00:00Z"`
 	// LastHeartbeatTime is the time of the last report.
@@ -337,7 +337,7 @@ type DeleteOptions struct {
 	// it is, with 409.
 	Preconditions *Preconditions `json:"preconditions,omitempty"`
 	// Reason is kept for people: at most 1024 bytes.
-	Reason string `json:"reason,omitempty" example:"wrong data set"`
+	Reason string `json:"reason,omitempty" text:"lines" example:"wrong data set"`
 }
 
 // OfWork lists the options that have a meaning for the end of work alone.

@@ -16,7 +16,7 @@ type BoostOptions struct {
 	// of the namespace.
 	NewPriority int32 `json:"newPriority" required:"true" range:"1..1000000000" example:"500"`
 	// Reason is kept for people: at most 1024 bytes.
-	Reason string `json:"reason,omitempty" example:"production incident"`
+	Reason string `json:"reason,omitempty" text:"lines" example:"production incident"`
 	// Duration is the time from now on after which members that still wait have the
 	// job's own priority again.
 	Duration string `json:"duration" required:"true" range:"1s..168h" format:"duration" example:"3600s"`
@@ -45,7 +45,7 @@ type JobBoost struct {
 	// Expires is the time when the boost ends.
 	Expires string `json:"expires" format:"time" example:"2026-03-01T13:00:00Z"`
 	// Reason is the reason that was given.
-	Reason string `json:"reason,omitempty" example:"production incident"`
+	Reason string `json:"reason,omitempty" text:"lines" example:"production incident"`
 	// ApprovedBy is the person that has approved the boost, as the caller says.
 	ApprovedBy string `json:"approvedBy,omitempty" example:"admin@example.com"`
 }

@@ -31,7 +31,7 @@ var (
 )
 
 // decode turns the refusals of the strict decoder into a Status: 400, or 422 for
-// numbers no field can hold. The value is nil with every refusal.
+// numbers and characters no field can hold. The value is nil with every refusal.
 func decode[T any](d strict.Decoder[T], doc []byte) (*T, *Status) {
 	v, status := decodePart(d, doc)
 	if status != nil {
@@ -51,7 +51,7 @@ func decodePart[T any](d strict.Decoder[T], doc []byte) (*T, *Status) {
 	var faults faults
 	for _, err := range errs {
 		code := http.StatusBadRequest
-		if err.Problem == strict.OutOfRange {
+		if err.Problem != strict.Malformed {
 			code = http.StatusUnprocessableEntity
 		}
 		if err.Path == "" {
@@ -155,7 +155,7 @@ func (a *Allocation) settle() *Status {
 // nobody may change the document afterwards. An earlier version may have accepted
 // documents that Validate refuses today.
 func StoredAllocation(doc []byte) (*Allocation, *Status) {
-	return decodeValid(allocationDecoder.Sharing(), doc, (*Allocation).settle)
+	return decodeValid(allocationDecoder.Sharing().Stored(), doc, (*Allocation).settle)
 }
 
 // DecodeJob reads and validates a job as DecodeAllocation does an allocation.
@@ -182,7 +182,7 @@ func (j *Job) settle() *Status {
 
 // StoredJob reads a job as StoredAllocation does an allocation.
 func StoredJob(doc []byte) (*Job, *Status) {
-	return decodeValid(jobDecoder.Sharing(), doc, (*Job).settle)
+	return decodeValid(jobDecoder.Sharing().Stored(), doc, (*Job).settle)
 }
 
 // dropServerFields clears the fields that only the server may set.

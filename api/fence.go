@@ -13,7 +13,7 @@ type FenceOptions struct {
 	// Force fences a node whose agent still answers.
 	Force bool `json:"force,omitempty" default:"false" example:"true"`
 	// Reason is kept for people: at most 1024 bytes.
-	Reason string `json:"reason,omitempty" example:"power supply failed"`
+	Reason string `json:"reason,omitempty" text:"lines" example:"power supply failed"`
 }
 
 var fenceOptionsDecoder = strict.For[FenceOptions]()

@@ -99,7 +99,7 @@ type AuthorityStatus struct {
 	// Pin is the SHA-256 digest of the authority's SubjectPublicKeyInfo, in hex.
 	Pin string `json:"pin" example:"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"`
 	// Certificate is the authority's certificate.
-	Certificate string `json:"certificate" format:"PEM" example:"-----BEGIN CERTIFICATE-----…"`
+	Certificate string `json:"certificate" text:"lines" format:"PEM" example:"-----BEGIN CERTIFICATE-----…"`
 }
 
 // AuthorityList is a list of authorities, oldest first.
@@ -130,7 +130,7 @@ type OperatorCertificate struct {
 // OperatorCertificateSpec is a request for a certificate.
 type OperatorCertificateSpec struct {
 	// Request is a certificate request (PKCS #10).
-	Request string `json:"request,omitempty" required:"true" format:"PEM" example:"-----BEGIN CERTIFICATE REQUEST-----…"`
+	Request string `json:"request,omitempty" text:"free" required:"true" format:"PEM" example:"-----BEGIN CERTIFICATE REQUEST-----…"`
 	// TTL is the time that the certificate is valid for.
 	TTL string `json:"ttl,omitempty" default:"12h" range:"1m..720h" format:"duration" example:"8h"`
 }
@@ -139,9 +139,9 @@ type OperatorCertificateSpec struct {
 // creation alone has chain and authorities.
 type OperatorCertificateStatus struct {
 	// Chain is the certificate and its intermediate authorities.
-	Chain string `json:"chain,omitempty" format:"PEM" example:"-----BEGIN CERTIFICATE-----…"`
+	Chain string `json:"chain,omitempty" text:"lines" format:"PEM" example:"-----BEGIN CERTIFICATE-----…"`
 	// Authorities are the certificates of the cluster's authorities.
-	Authorities string `json:"authorities,omitempty" format:"PEM" example:"-----BEGIN CERTIFICATE-----…"`
+	Authorities string `json:"authorities,omitempty" text:"lines" format:"PEM" example:"-----BEGIN CERTIFICATE-----…"`
 	// Expires is the time when the certificate ends.
 	Expires string `json:"expires,omitempty" format:"time" example:"2026-03-01T20:00:00Z"`
 	// Key is the SHA-256 digest of the certificate's public key, in hex.
@@ -181,7 +181,7 @@ type NodeBan struct {
 // NodeBanSpec has the reason of a ban.
 type NodeBanSpec struct {
 	// Reason is kept for people: one line of at most 512 bytes.
-	Reason string `json:"reason,omitempty" example:"stolen disk"`
+	Reason string `json:"reason,omitempty" text:"lines" example:"stolen disk"`
 }
 
 // NodeBanStatus is the effect of a ban.

@@ -124,7 +124,7 @@ type JobStatus struct {
 	// Allocations are the members.
 	Allocations []JobMember `json:"allocations,omitempty"`
 	// Message says in one line why the job does not run.
-	Message string `json:"message,omitempty" example:"waits for room: short of 2 nvidia.com/gpu"`
+	Message string `json:"message,omitempty" text:"lines" example:"waits for room: short of 2 nvidia.com/gpu"`
 }
 
 // JobMember is one member of a job.
@@ -140,9 +140,9 @@ type JobMember struct {
 	ExitCode *int32 `json:"exitCode,omitempty" range:"0..255" example:"0"`
 	// ExitReason says how the command ended: Completed by itself, Stopped or Killed after
 	// it was asked to end, NotStarted, PrologFailed, SupervisorLost or NodeRestarted.
-	ExitReason string `json:"exitReason,omitempty" example:"Completed"`
+	ExitReason string `json:"exitReason,omitempty" text:"lines" example:"Completed"`
 	// ExitMessage explains the reason, where there is more to say.
-	ExitMessage string `json:"exitMessage,omitempty" example:"command \"trian\" is in no folder of PATH /usr/bin:/bin"`
+	ExitMessage string `json:"exitMessage,omitempty" text:"lines" example:"command \"trian\" is in no folder of PATH /usr/bin:/bin"`
 	// Use is the measured use of the member from its start to its end, or so far while the
 	// member runs: as its node has reported it last, up to a minute ago. Use is absent where
 	// nothing was measured. It is computed at reading and makes no event.

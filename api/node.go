@@ -158,7 +158,7 @@ type DeviceStatus struct {
 	// Health is the state of the device. Only ok and suspect devices take new work.
 	Health string `json:"health" oneof:"ok,suspect,tainted,probation"`
 	// HealthReason says why the device is not ok.
-	HealthReason string `json:"healthReason,omitempty" example:"XID 79"`
+	HealthReason string `json:"healthReason,omitempty" text:"lines" example:"XID 79"`
 	// Withheld marks a device that an operator keeps from new work, by a lower amount of
 	// allocatable.
 	Withheld bool `json:"withheld,omitempty" example:"true"`

@@ -74,7 +74,7 @@ type nodePatchDocument struct {
 		UID             string             `json:"uid,omitempty"`
 		ResourceVersion string             `json:"resourceVersion,omitempty"`
 		Labels          map[string]*string `json:"labels,omitempty"`
-		Annotations     map[string]*string `json:"annotations,omitempty"`
+		Annotations     map[string]*string `json:"annotations,omitempty" text:"lines"`
 	} `json:"metadata"`
 	Spec struct {
 		Taints        []Taint `json:"taints,omitempty"`

@@ -11,7 +11,7 @@ type PreemptionRequest struct {
 	// whole unit is evicted.
 	TargetAllocation string `json:"targetAllocation" required:"true" example:"train-0"`
 	// Reason is kept for people: at most 1024 bytes.
-	Reason string `json:"reason,omitempty" default:"evicted by an operator" example:"maintenance"`
+	Reason string `json:"reason,omitempty" text:"lines" default:"evicted by an operator" example:"maintenance"`
 	// GracePeriodSeconds is the time between the notice and the forced stop.
 	GracePeriodSeconds *int64 `json:"gracePeriodSeconds,omitempty" default:"30" range:"0..86400" unit:"seconds" example:"60"`
 	// InitiatedBy is the name of the person that wants the eviction, kept for people:
@@ -42,7 +42,7 @@ type DrainOptions struct {
 	// GracePeriodSeconds is the time between the notice and the forced stop.
 	GracePeriodSeconds *int64 `json:"gracePeriodSeconds,omitempty" default:"30" range:"0..86400" unit:"seconds" example:"60"`
 	// Reason is kept for people: at most 1024 bytes.
-	Reason string `json:"reason,omitempty" default:"node NAME is drained" example:"new memory"`
+	Reason string `json:"reason,omitempty" text:"lines" default:"node NAME is drained" example:"new memory"`
 	// DeleteEmptyDirData is accepted for clients of Kubernetes and changes nothing.
 	DeleteEmptyDirData bool `json:"deleteEmptyDirData,omitempty" default:"false" example:"false"`
 	// IgnoreDaemonSets is accepted for clients of Kubernetes and changes nothing.

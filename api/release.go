@@ -17,7 +17,7 @@ type BulkReleaseOptions struct {
 	// DryRun counts and lists the allocations, and ends none.
 	DryRun bool `json:"dryRun,omitempty" default:"false" example:"true"`
 	// Reason is kept for people: at most 1024 bytes.
-	Reason string `json:"reason,omitempty" example:"wrong data set"`
+	Reason string `json:"reason,omitempty" text:"lines" example:"wrong data set"`
 }
 
 // BulkRelease is the outcome of a release of several allocations.
@@ -44,7 +44,7 @@ type ReleaseFailure struct {
 	// Name is the name of the allocation.
 	Name string `json:"name" example:"train-0"`
 	// Message is the reason in a sentence.
-	Message string `json:"message" example:"allocation train-0 is a member of job train; cancel or delete the job"`
+	Message string `json:"message" text:"lines" example:"allocation train-0 is a member of job train; cancel or delete the job"`
 }
 
 // Bounds of the names in a BulkRelease. The counts have no bound.

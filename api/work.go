@@ -13,7 +13,7 @@ type EnvVar struct {
 	// Name is the name of the variable: letters, digits and '_', no digit first.
 	Name string `json:"name" example:"NCCL_DEBUG"`
 	// Value is the value of the variable.
-	Value string `json:"value,omitempty" example:"INFO"`
+	Value string `json:"value,omitempty" text:"free" example:"INFO"`
 }
 
 // Mount is a folder or a file of a node that a command sees in its root file system.

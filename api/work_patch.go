@@ -46,9 +46,9 @@ type workPatchDocument struct {
 		UID             string             `json:"uid,omitempty"`
 		ResourceVersion string             `json:"resourceVersion,omitempty"`
 		Labels          map[string]*string `json:"labels,omitempty"`
-		Annotations     map[string]*string `json:"annotations,omitempty"`
+		Annotations     map[string]*string `json:"annotations,omitempty" text:"lines"`
 	} `json:"metadata"`
-	Spec json.RawMessage `json:"spec,omitempty"`
+	Spec json.RawMessage `json:"spec,omitempty" text:"free"`
 }
 
 var (
@@ -154,11 +154,11 @@ func (p WorkPatch) PatchedAllocation(doc []byte, current *Allocation, fill FillP
 	if status != nil {
 		return nil, nil, status
 	}
-	read := DecodeAllocation
+	check := (*Allocation).check
 	if p.Spec == nil { // an earlier version may have accepted more
-		read = StoredAllocation
+		check = (*Allocation).settle
 	}
-	a, status := read(raw)
+	a, status := decodeValid(allocationDecoder.Sharing().Stored(), raw, check)
 	if status == nil {
 		a.Spec.CompleteBy(fill)
 	}
@@ -177,11 +177,11 @@ func (p WorkPatch) PatchedJob(doc []byte, current *Job, fill FillPriority) ([]by
 	if status != nil {
 		return nil, nil, status
 	}
-	read := DecodeJob
+	check := (*Job).check
 	if p.Spec == nil {
-		read = StoredJob
+		check = (*Job).settle
 	}
-	j, status := read(raw)
+	j, status := decodeValid(jobDecoder.Sharing().Stored(), raw, check)
 	if status == nil {
 		j.Spec.CompleteBy(fill)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/api/text"
 	"github.com/musterd/muster/coordinator/lead/charges"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
@@ -98,7 +99,7 @@ func readQuota[T any](kv record.KV, decode func([]byte) (*T, *api.Status), meta 
 	if err != nil {
 		return shown.Versioned[T]{}, err
 	}
-	object, status := decode(rec.Document)
+	object, status := text.Stored(decode, rec.Document)
 	if status != nil {
 		return shown.Versioned[T]{}, fmt.Errorf("%s: document: %w", kv.Key, status)
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/api/text"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
@@ -52,7 +53,7 @@ func RoleBinding(kv record.KV) (*api.RoleBinding, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, status := api.DecodeRoleBinding(rec.Document)
+	b, status := text.Stored(api.DecodeRoleBinding, rec.Document)
 	if status != nil {
 		return nil, status
 	}

@@ -30,7 +30,8 @@ var table = map[string]row{
 	"grant":               {layer: vocabulary, neighbours: []string{"devices", "numa", "resource", "resource/bitset"}},
 	"constraint":          {layer: vocabulary, neighbours: []string{"resource"}},
 	"api":                 {layer: vocabulary, neighbours: []string{"resource", "resource/registry", "api/internal/strict"}},
-	"api/internal/strict": {layer: vocabulary},
+	"api/internal/strict": {layer: vocabulary, neighbours: []string{"api/text"}},
+	"api/text":            {layer: vocabulary},
 
 	"fit":                                 {layer: decision},
 	"agent/pressure":                      {layer: decision},

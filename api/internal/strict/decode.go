@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/musterd/muster/api/text"
 )
 
 // Decode reads one document. The errors name each fault and its place, at most MaxErrors
@@ -13,7 +15,7 @@ import (
 // value is then nil. With other faults the value lacks the fields that have one. JSON
 // null counts as absent.
 func (dec Decoder[T]) Decode(doc []byte) (*T, []*Error) {
-	d := &decoder{data: doc, sharing: dec.sharing}
+	d := &decoder{data: doc, sharing: dec.sharing, stored: dec.stored}
 	if !utf8.Valid(doc) {
 		return nil, []*Error{d.fail("the document is not valid UTF-8")}
 	}
@@ -22,7 +24,7 @@ func (dec Decoder[T]) Decode(doc []byte) (*T, []*Error) {
 	if d.peek() != '{' {
 		return nil, []*Error{d.syntax("an object {…}")}
 	}
-	if err := d.value(reflect.ValueOf(v).Elem(), dec.plan, false); err != nil {
+	if err := d.value(reflect.ValueOf(v).Elem(), dec.plan, form{}); err != nil {
 		return nil, append(d.faults, err)
 	}
 	d.space()
@@ -58,10 +60,15 @@ type decoder struct {
 	data []byte
 	// sharing: long strings share the memory of data.
 	sharing bool
-	pos     int
-	path    []step
-	values  int // members and elements so far
-	faults  []*Error
+	// stored: an earlier version, perhaps with fewer rules for characters, has accepted the
+	// document.
+	stored bool
+	// raws are the characters of the strings within a json.RawMessage; nil outside.
+	raws   *text.Class
+	pos    int
+	path   []step
+	values int // members and elements so far
+	faults []*Error
 }
 
 // maxValues bounds the members of objects and the elements of arrays of a whole
@@ -86,7 +93,7 @@ type step struct {
 
 // value decodes the next value into v. The nesting is bounded by the type, and
 // by maxDepth below json.RawMessage.
-func (d *decoder) value(v reflect.Value, p *plan, numbers bool) *Error {
+func (d *decoder) value(v reflect.Value, p *plan, f form) *Error {
 	d.space()
 	if d.peek() == 'n' {
 		if !d.word("null") {
@@ -96,12 +103,12 @@ func (d *decoder) value(v reflect.Value, p *plan, numbers bool) *Error {
 		return nil
 	}
 	if p.raw {
-		return d.raw(v)
+		return d.raw(v, f)
 	}
 	switch p.kind {
 	case reflect.Pointer:
 		target := reflect.New(p.elem.typ)
-		if err := d.value(target.Elem(), p.elem, numbers); err != nil {
+		if err := d.value(target.Elem(), p.elem, f); err != nil {
 			return err
 		}
 		v.Set(target)
@@ -109,13 +116,13 @@ func (d *decoder) value(v reflect.Value, p *plan, numbers bool) *Error {
 	case reflect.Struct:
 		return d.object(v, p)
 	case reflect.Map:
-		return d.dictionary(v, p, numbers)
+		return d.dictionary(v, p, f)
 	case reflect.Slice:
-		return d.array(v, p, numbers)
+		return d.array(v, p, f)
 	case reflect.Bool:
 		return d.boolean(v)
 	case reflect.String:
-		return d.text(v, numbers)
+		return d.text(v, f)
 	default:
 		return d.integer(v)
 	}
@@ -182,11 +189,11 @@ func (d *decoder) object(v reflect.Value, p *plan) *Error {
 		}
 		seen |= 1 << i
 		f := &p.fields[i]
-		return d.value(v.Field(f.index), f.plan, f.numbers)
+		return d.value(v.Field(f.index), f.plan, f.form)
 	})
 }
 
-func (d *decoder) dictionary(v reflect.Value, p *plan, numbers bool) *Error {
+func (d *decoder) dictionary(v reflect.Value, p *plan, f form) *Error {
 	m := reflect.MakeMap(p.typ)
 	element := reflect.New(p.elem.typ).Elem()
 	if err := d.members(func(key string) *Error {
@@ -194,8 +201,11 @@ func (d *decoder) dictionary(v reflect.Value, p *plan, numbers bool) *Error {
 		if m.MapIndex(k).IsValid() {
 			return d.pass(d.fail("the key is given twice"))
 		}
+		if err := d.checkText(key, text.Line); err != nil {
+			return err
+		}
 		element.SetZero()
-		if err := d.value(element, p.elem, numbers); err != nil {
+		if err := d.value(element, p.elem, f); err != nil {
 			return err
 		}
 		m.SetMapIndex(k, element)
@@ -240,11 +250,11 @@ func (d *decoder) elements(one func(i int) *Error) *Error {
 	}
 }
 
-func (d *decoder) array(v reflect.Value, p *plan, numbers bool) *Error {
+func (d *decoder) array(v reflect.Value, p *plan, f form) *Error {
 	list := reflect.MakeSlice(p.typ, 0, 0)
 	if err := d.elements(func(int) *Error {
 		element := reflect.New(p.elem.typ).Elem()
-		if err := d.value(element, p.elem, numbers); err != nil {
+		if err := d.value(element, p.elem, f); err != nil {
 			return err
 		}
 		list = reflect.Append(list, element)
@@ -268,8 +278,8 @@ func (d *decoder) boolean(v reflect.Value) *Error {
 	return nil
 }
 
-func (d *decoder) text(v reflect.Value, numbers bool) *Error {
-	if numbers && isNumberStart(d.peek()) {
+func (d *decoder) text(v reflect.Value, f form) *Error {
+	if f.numbers && isNumberStart(d.peek()) {
 		number, err := d.number()
 		if err != nil {
 			return err
@@ -285,7 +295,7 @@ func (d *decoder) text(v reflect.Value, numbers bool) *Error {
 		return err
 	}
 	v.SetString(s)
-	return nil
+	return d.checkText(s, f.text)
 }
 
 func (d *decoder) integer(v reflect.Value) *Error {

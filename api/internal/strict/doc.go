@@ -3,7 +3,7 @@
 //
 // It differs from encoding/json in its refusals: a field the type does not
 // have, a field given twice, text after the document, invalid UTF-8, a number
-// that does not fit. Every error carries the path of the field
+// that does not fit, a control character. Every error carries the path of the field
 // (spec.tolerations[0].key). It decides shape only: whether a value makes
 // sense is the caller's business.
 //
@@ -21,6 +21,8 @@ const (
 	Malformed Problem = iota
 	// OutOfRange: a number beyond the range of its field.
 	OutOfRange
+	// Unprintable: a character outside of the class of a text (package api/text).
+	Unprintable
 )
 
 // Error is a refusal. Path is "" for the document as a whole.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+
+	"github.com/musterd/muster/api/text"
 )
 
 // plan describes the documents that a Go type accepts, computed once per type.
@@ -21,9 +23,16 @@ type field struct {
 	name  string
 	index int
 	plan  *plan
+	form
+}
+
+// form is how the strings of a field may be written.
+type form struct {
 	// numbers: where a string is wanted, a bare number is taken as its text
 	// (tag `strict:"number"`), so that "cpu: 2" works as "cpu: \"2\"" does.
 	numbers bool
+	// text is the class of the strings (tag `text`).
+	text text.Class
 }
 
 // Decoder reads documents into values of type T. It is immutable and safe for
@@ -31,12 +40,20 @@ type field struct {
 type Decoder[T any] struct {
 	plan    *plan
 	sharing bool
+	stored  bool
 }
 
 // Sharing is the decoder whose values share the memory of long strings with the document:
 // nobody may change the document afterwards.
 func (dec Decoder[T]) Sharing() Decoder[T] {
 	dec.sharing = true
+	return dec
+}
+
+// Stored is the decoder for documents of the store: the characters of their texts are not
+// judged again.
+func (dec Decoder[T]) Stored() Decoder[T] {
+	dec.stored = true
 	return dec
 }
 
@@ -92,7 +109,8 @@ func compileFields(t reflect.Type, above []reflect.Type) []field {
 			name = f.Name
 		}
 		fields = append(fields, field{
-			name: name, index: i, plan: compile(f.Type, above), numbers: f.Tag.Get("strict") == "number",
+			name: name, index: i, plan: compile(f.Type, above),
+			form: form{numbers: f.Tag.Get("strict") == "number", text: text.ClassOf(f.Tag.Get("text"))},
 		})
 	}
 	if len(fields) > 64 {

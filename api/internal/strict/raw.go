@@ -8,10 +8,13 @@ import (
 // maxDepth bounds how deep a value may be nested whose type does not.
 const maxDepth = 32
 
-// raw keeps the next value as it was written, after a check of its syntax.
-func (d *decoder) raw(v reflect.Value) *Error {
+// raw keeps the text of the next value, after a check of its syntax.
+func (d *decoder) raw(v reflect.Value, f form) *Error {
 	start := d.pos
-	if err := d.skip(0); err != nil {
+	d.raws = &f.text
+	err := d.skip(0)
+	d.raws = nil
+	if err != nil {
 		return err
 	}
 	v.SetBytes(append([]byte(nil), d.data[start:d.pos]...))
@@ -33,13 +36,19 @@ func (d *decoder) skip(depth int) *Error {
 				return d.fail("the key is given twice")
 			}
 			seen[key] = true
+			if err := d.checkRaw(key); err != nil {
+				return err
+			}
 			return d.skip(depth + 1)
 		})
 	case c == '[':
 		return d.elements(func(int) *Error { return d.skip(depth + 1) })
 	case c == '"':
-		_, err := d.quoted()
-		return err
+		s, err := d.quoted()
+		if err != nil {
+			return err
+		}
+		return d.checkRaw(s)
 	case isNumberStart(c):
 		_, err := d.number()
 		return err
@@ -47,4 +56,12 @@ func (d *decoder) skip(depth int) *Error {
 		return nil
 	}
 	return d.syntax("a value")
+}
+
+// checkRaw is checkText for a string within a json.RawMessage.
+func (d *decoder) checkRaw(s string) *Error {
+	if d.raws == nil {
+		return nil
+	}
+	return d.checkText(s, *d.raws)
 }

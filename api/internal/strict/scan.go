@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 	"unsafe"
+
+	"github.com/musterd/muster/api/text"
 )
 
 // space skips insignificant white space.
@@ -62,7 +65,7 @@ func (d *decoder) quoted() (string, *Error) {
 				return d.part(start+1, i), nil
 			}
 			var s string
-			if err := json.Unmarshal(d.data[start:i+1], &s); err != nil {
+			if err := json.Unmarshal(d.data[start:i+1], &s); err != nil || !d.stored && text.HasHalfPair(d.data[start:i+1]) {
 				d.pos = start
 				return "", d.syntax("a string with valid escapes")
 			}
@@ -116,6 +119,25 @@ func (d *decoder) number() (string, *Error) {
 		}
 	}
 	return string(d.data[start:d.pos]), nil
+}
+
+// checkText notes the first character of a string outside of a class.
+func (d *decoder) checkText(s string, c text.Class) *Error {
+	if d.stored {
+		return nil
+	}
+	at := c.Outside(s)
+	if at < 0 {
+		return nil
+	}
+	r, _ := utf8.DecodeRuneInString(s[at:])
+	found := fmt.Sprintf("a character at byte %d that is not printed, %U: leave it out", at, r)
+	if r == 0 {
+		found = fmt.Sprintf("a zero byte at byte %d: leave it out", at)
+	}
+	e := d.fail(strconv.QuoteToASCII(excerpt(s)) + " has " + found)
+	e.Problem = Unprintable
+	return d.note(e)
 }
 
 // where prints the current path.

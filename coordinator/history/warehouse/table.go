@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	texts "github.com/musterd/muster/api/text"
 	"github.com/musterd/muster/resource"
 )
 
@@ -172,7 +173,7 @@ func plainDocument(raw []byte) []byte {
 	if !json.Valid(raw) {
 		raw, _ = json.Marshal(plain(string(raw)))
 	}
-	return raw
+	return texts.Clean(raw, texts.Free)
 }
 
 // object is a JSON object of texts, without NUL in any of them.

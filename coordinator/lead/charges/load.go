@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/api/text"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
@@ -46,14 +47,14 @@ func (q *Book) Load(kv record.KV, now time.Time) error {
 func (q *Book) loadObject(key record.QuotaKey, rec record.Quota, rev resource.Revision, now time.Time) error {
 	switch key.Kind {
 	case record.QuotaResources:
-		object, status := api.DecodeResourceQuota(rec.Document)
+		object, status := text.Stored(api.DecodeResourceQuota, rec.Document)
 		if status != nil {
 			return status
 		}
 		object.Metadata = MetadataOf(rec, object.Metadata, rev)
 		q.SetResourceQuota(*object, rev)
 	case record.QuotaTrees:
-		object, status := api.DecodeQuotaTree(rec.Document)
+		object, status := text.Stored(api.DecodeQuotaTree, rec.Document)
 		if status != nil {
 			return status
 		}

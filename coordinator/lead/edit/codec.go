@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/api/text"
 	"github.com/musterd/muster/coordinator/record"
 )
 
@@ -40,7 +41,7 @@ func (k *Kind[T]) Read(kv record.KV) (*Kept[T], error) {
 	if err != nil {
 		return nil, err
 	}
-	object, status := k.Decode(rec.Document)
+	object, status := text.Stored(k.Decode, rec.Document)
 	if status != nil {
 		return nil, fmt.Errorf("%s: document: %w", kv.Key, status)
 	}
