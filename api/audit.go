@@ -9,9 +9,8 @@ const (
 	AuditRefused = "refused"
 )
 
-// AuditEntry is a change that a person has made, or a request that was refused.
-// Changes are in the store, beside the change, and every coordinator has those of the
-// last 25 hours. Refused requests are in a file of the coordinator that has refused them.
+// AuditEntry is a change by a person, in the store for 25 hours and in every coordinator, or
+// a refused request, in a file of the coordinator that has refused the request.
 type AuditEntry struct {
 	// APIVersion is the version of the entry's format.
 	APIVersion string `json:"apiVersion,omitempty" default:"muster/v1" oneof:"muster/v1"`
@@ -21,8 +20,7 @@ type AuditEntry struct {
 	ID string `json:"id" example:"1772366400000-k7wq2n4pzr"`
 	// Time is the time of the request.
 	Time string `json:"time" format:"time" example:"2026-03-01T12:00:00.125Z"`
-	// Person is the user of the token or of the certificate; absent where the request
-	// had neither.
+	// Person is the user of the token or certificate; absent where the request had neither.
 	Person string `json:"person,omitempty" example:"ada@example.org"`
 	// Token is the id of the access token; absent for the administrator's token.
 	Token string `json:"token,omitempty" example:"at-5d1f09c2ab"`
@@ -49,6 +47,8 @@ type AuditEntry struct {
 	Code int `json:"code,omitempty" range:"401..429" example:"403"`
 	// Reason is the sentence of a refusal.
 	Reason string `json:"reason,omitempty" example:"delete allocations in namespace vision-dev: want the role editor"`
+	// Count is the number of requests alike in the entry; absent for a single request.
+	Count int64 `json:"count,omitempty" example:"12"`
 	// Coordinator is the coordinator that has refused the request; absent for a change.
 	Coordinator string `json:"coordinator,omitempty" example:"coordinator-1"`
 }

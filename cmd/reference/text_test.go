@@ -23,8 +23,8 @@ func endsIn(id string, ends []string) bool {
 	return false
 }
 
-// A new field refuses control characters as the others do, or is named above with the class
-// of its characters.
+// A new field refuses control characters as the others do, or is named above with a class of
+// characters.
 func TestEveryTextRefusesControlCharacters(t *testing.T) {
 	tried := 0
 	for _, k := range decodable() {

@@ -3,10 +3,12 @@ package audit
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -19,11 +21,18 @@ import (
 
 // Book is the audit of a coordinator. It implements service.Audits.
 type Book struct {
-	changes, refused Log
-	files            *Files // nil: refusals are in memory alone
-	id               string
-	counted          *prometheus.CounterVec
-	lost             prometheus.Counter
+	changes, refused, strangers Log
+	// files has the refusals of persons, crowds those of strangers; nil: refusals are in
+	// memory alone.
+	files, crowds *Files
+	id            string
+
+	mu    sync.Mutex
+	crowd crowd
+	ends  *time.Timer // gives the entries of a second to the files; nil while there are none
+
+	counted *prometheus.CounterVec
+	lost    prometheus.Counter
 	// Fresh waits until all changes are followed that were acknowledged before the call;
 	// nil waits for nothing.
 	Fresh func(context.Context) error
@@ -36,7 +45,7 @@ var _ service.Audits = (*Book)(nil)
 // Open opens the audit of a coordinator: earlier refusals are read from the files. c.Dir
 // "" keeps refusals in memory alone. Metrics go to r, which may be nil.
 func Open(id string, c Config, r prometheus.Registerer, log *slog.Logger) (*Book, error) {
-	b := &Book{id: id, refused: Log{most: 10_000}}
+	b := &Book{id: id, refused: Log{most: 10_000}, strangers: Log{most: 10_000}}
 	b.counted = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "muster_coordinator_audit_refused_total", Help: "Requests that this coordinator has refused and noted, by HTTP status.",
 	}, []string{"code"})
@@ -54,7 +63,11 @@ func Open(id string, c Config, r prometheus.Registerer, log *slog.Logger) (*Book
 	}
 	c.Lost, c.Log = b.lost.Inc, log
 	var err error
-	b.files, err = OpenFiles(c, b.refused.Add)
+	if b.files, err = OpenFiles(c, b.refused.Add); err != nil {
+		return nil, err
+	}
+	c.Name, c.Files = "strangers", cmp.Or(c.Files/4, 1)
+	b.crowds, err = OpenFiles(c, b.strangers.Add)
 	return b, err
 }
 
@@ -63,7 +76,39 @@ func (b *Book) Close() error {
 	if b.files == nil {
 		return nil
 	}
-	return b.files.Close()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.write(b.crowd.end())
+	return errors.Join(b.files.Close(), b.crowds.Close())
+}
+
+// write gives the entries of a second that is over to the files, where they have been with
+// smaller counts. b.mu is held.
+func (b *Book) write(over []*api.AuditEntry) {
+	for _, e := range over {
+		if e.Count > 1 {
+			b.append(e)
+		}
+	}
+}
+
+// append gives an entry to the files.
+func (b *Book) append(e *api.AuditEntry) {
+	switch {
+	case b.files == nil:
+	case isStranger(e):
+		b.crowds.Append(e)
+	default:
+		b.files.Append(e)
+	}
+}
+
+// endSecond gives the entries of the present second to the files.
+func (b *Book) endSecond() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.write(b.crowd.end())
+	b.ends = nil
 }
 
 // Followed takes a change that is in the store.
@@ -71,7 +116,7 @@ func (b *Book) Followed(a record.Audit) {
 	b.changes.Add(&api.AuditEntry{
 		APIVersion: api.APIVersion, Kind: api.KindAuditEntry, ID: a.ID, Time: stamp(time.UnixMilli(a.AtMillis)),
 		Person: a.Person, Token: a.Token, Tenant: a.Tenant, Verb: a.Verb, Resource: a.Kind, Namespace: a.Namespace, Name: a.Name,
-		RequestID: a.RequestID, Address: a.Address, Via: a.Via, Result: api.AuditDone,
+		RequestID: a.RequestID, Address: a.Address, Via: a.Via, Result: api.AuditDone, Count: a.Count,
 	})
 }
 
@@ -90,9 +135,20 @@ func (b *Book) Refused(a record.Audit, status *api.Status) {
 		RequestID: a.RequestID, Address: a.Address, Via: a.Via, Result: api.AuditRefused, Code: status.Code, Reason: reason, Coordinator: b.id,
 	}
 	b.counted.WithLabelValues(codeName(status.Code)).Inc()
-	b.refused.Add(e)
-	if b.files != nil {
-		b.files.Append(e)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	e, over := b.crowd.take(time.Now(), e)
+	b.write(over)
+	if e.Count == 0 {
+		b.append(e)
+	}
+	if b.ends == nil && b.files != nil {
+		b.ends = time.AfterFunc(time.Second, b.endSecond)
+	}
+	if isStranger(e) {
+		b.strangers.Add(e)
+	} else {
+		b.refused.Add(e)
 	}
 }
 
@@ -127,13 +183,15 @@ func (b *Book) ListAudit(ctx context.Context, q service.AuditQuery) (*api.AuditE
 func (b *Book) list(ctx context.Context, q service.AuditQuery, looked int) (*api.AuditEntryList, error) {
 	reader := service.CallerOf(ctx).Principal
 	match := func(e *api.AuditEntry) bool { return q.Matches(e) && service.SeesAudit(reader, e, b.tenantOf) }
-	done, moreDone := b.changes.page(q.Before, q.Limit, looked, match)
-	refused, moreRefused := b.refused.page(q.Before, q.Limit, looked, match)
+	var all []*api.AuditEntry
+	from := ""
+	for _, log := range []*Log{&b.changes, &b.refused, &b.strangers} {
+		found, more := log.page(q.Before, q.Limit, looked, match)
+		all, from = append(all, found...), max(from, more)
+	}
 	list := &api.AuditEntryList{Kind: api.KindAuditEntry + "List", Items: []api.AuditEntry{}}
-	// Before the id where one of the two logs was left, the other may have entries that
-	// are older: these belong to the next page.
-	from := max(moreDone, moreRefused)
-	all := append(done, refused...)
+	// from is the newest id at the end of a log's part. Older entries of the other logs belong
+	// to the next page.
 	slices.SortFunc(all, func(a, b *api.AuditEntry) int { return cmp.Compare(b.ID, a.ID) })
 	for _, e := range all {
 		if len(list.Items) == q.Limit || e.ID < from {

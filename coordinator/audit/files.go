@@ -20,6 +20,7 @@ import (
 // default.
 type Config struct {
 	Dir      string // made with mode 0700 if need be
+	Name     string // begins the names of the files; default "refused"
 	MaxBytes int64  // the size at which a file is turned over; default 64 MiB
 	Files    int    // kept, with the one that is written; default 16
 	// Lost is called for each entry that is in no file.
@@ -64,6 +65,9 @@ func OpenFiles(c Config, earlier func(*api.AuditEntry)) (*Files, error) {
 	}
 	if c.Files == 0 {
 		c.Files = defaultFiles
+	}
+	if c.Name == "" {
+		c.Name = "refused"
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
@@ -189,7 +193,7 @@ func (f *Files) turn() error {
 		}
 		names = names[1:]
 	}
-	file, err := os.OpenFile(filepath.Join(f.config.Dir, fmt.Sprintf("refused-%020d%s", time.Now().UnixNano(), suffix)), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	file, err := os.OpenFile(filepath.Join(f.config.Dir, fmt.Sprintf("%s-%020d%s", f.config.Name, time.Now().UnixNano(), suffix)), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
@@ -205,7 +209,7 @@ func (f *Files) names() ([]string, error) {
 	}
 	var names []string
 	for _, one := range found {
-		if name := one.Name(); strings.HasPrefix(name, "refused-") && strings.HasSuffix(name, suffix) {
+		if name := one.Name(); strings.HasPrefix(name, f.config.Name+"-") && strings.HasSuffix(name, suffix) {
 			names = append(names, name)
 		}
 	}

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"sync"
 
 	"github.com/tidwall/btree"
@@ -10,8 +11,8 @@ import (
 
 // Bounds of a Log.
 const (
-	// mostEntries bounds the entries in memory, some 400 bytes each. The oldest go
-	// first.
+	// mostEntries bounds the entries in memory, some 450 bytes each. The oldest entry of the
+	// owner with the most entries goes first.
 	mostEntries = 100_000
 	// mostLooked bounds the entries that one page looks at.
 	mostLooked = 50_000
@@ -22,22 +23,57 @@ const (
 type Log struct {
 	mu      sync.Mutex
 	entries btree.Map[string, *api.AuditEntry]
-	most    int // 0 = mostEntries
+	owners  map[string]*btree.Set[string] // ids of entries, by ownerOf
+	sizes   *btree.BTreeG[owned]          // of owners
+	most    int                           // 0 = mostEntries
 }
 
-// Add takes an entry, which nobody changes from then on. An entry whose id is there
-// already is the same.
+// Add takes an entry, which stays unchanged from then on, in place of an entry of the same
+// id.
 func (l *Log) Add(e *api.AuditEntry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.entries.Set(e.ID, e)
-	most := l.most
-	if most == 0 {
-		most = mostEntries
+	if _, found := l.entries.Set(e.ID, e); found {
+		return
 	}
-	if l.entries.Len() > most {
-		l.entries.PopMin()
+	if l.owners == nil {
+		l.owners, l.sizes = map[string]*btree.Set[string]{}, btree.NewBTreeG(owned.less)
 	}
+	owner := ownerOf(e)
+	if l.owners[owner] == nil {
+		l.owners[owner] = new(btree.Set[string])
+	}
+	l.resize(owner, func(ids *btree.Set[string]) { ids.Insert(e.ID) })
+	if l.entries.Len() <= cmp.Or(l.most, mostEntries) {
+		return
+	}
+	greatest, _ := l.sizes.Max()
+	l.resize(greatest.by, func(ids *btree.Set[string]) {
+		oldest, _ := ids.PopMin()
+		l.entries.Delete(oldest)
+	})
+}
+
+// owned is how many entries an owner has.
+type owned struct {
+	entries int
+	by      string
+}
+
+func (o owned) less(p owned) bool {
+	return cmp.Or(cmp.Compare(o.entries, p.entries), cmp.Compare(o.by, p.by)) < 0
+}
+
+// resize changes the ids of an owner. l.mu is held.
+func (l *Log) resize(owner string, change func(*btree.Set[string])) {
+	ids := l.owners[owner]
+	l.sizes.Delete(owned{ids.Len(), owner})
+	change(ids)
+	if ids.Len() == 0 {
+		delete(l.owners, owner)
+		return
+	}
+	l.sizes.Set(owned{ids.Len(), owner})
 }
 
 // Len counts the entries.

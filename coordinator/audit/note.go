@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/musterd/muster/coordinator/lead/entries"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/coordinator/store"
@@ -23,6 +24,7 @@ type noted struct {
 	store.Store
 
 	mu     sync.Mutex
+	hour   entries.Hour
 	lease  record.LeaseID
 	leased time.Time
 }
@@ -33,18 +35,28 @@ func (n *noted) Txn(ctx context.Context, t record.Txn) (record.TxnResult, error)
 	if change == nil || len(t.Then) == 0 {
 		return n.Store.Txn(ctx, t)
 	}
-	lease, err := n.leaseFor(ctx, time.Now())
+	lease, entry, err := n.leaseFor(ctx, time.Now(), change)
 	if err != nil {
 		return record.TxnResult{}, err
 	}
-	t.Then = append(t.Then[:len(t.Then):len(t.Then)], change.Note(lease, t.Then))
+	t.Then = append(t.Then[:len(t.Then):len(t.Then)], entry.Note(lease, t.Then))
 	return n.Store.Txn(ctx, t)
 }
 
-// leaseFor is the lease of the entries of the present hour.
-func (n *noted) leaseFor(ctx context.Context, now time.Time) (record.LeaseID, error) {
+// leaseFor is the lease of the entries of the present hour, and the entry for a change. The
+// hour has the entries of the Txns whose answers were lost, too: a count may be too great.
+func (n *noted) leaseFor(ctx context.Context, now time.Time, change *record.Audit) (record.LeaseID, record.Audit, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	lease, err := n.leaseAt(ctx, now)
+	if err != nil {
+		return 0, record.Audit{}, err
+	}
+	return lease, n.hour.Next(now, *change), nil
+}
+
+// leaseAt is the lease of the present hour. n.mu is held.
+func (n *noted) leaseAt(ctx context.Context, now time.Time) (record.LeaseID, error) {
 	if n.lease != 0 && now.Sub(n.leased) < time.Hour {
 		return n.lease, nil
 	}
@@ -65,11 +77,11 @@ func NoteIn(s store.Store) func(context.Context) error {
 		if request == nil {
 			return nil
 		}
-		lease, err := n.leaseFor(ctx, time.Now())
+		lease, entry, err := n.leaseFor(ctx, time.Now(), request)
 		if err != nil {
 			return err
 		}
-		_, err = n.Store.Txn(ctx, record.Txn{Then: []record.Op{request.Note(lease, nil)}})
+		_, err = n.Store.Txn(ctx, record.Txn{Then: []record.Op{entry.Note(lease, nil)}})
 		return err
 	}
 }

@@ -2,7 +2,6 @@ package lead
 
 import (
 	"slices"
-	"time"
 
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
@@ -22,17 +21,6 @@ type AskedBy struct {
 func (r AskedBy) serve(l *Leader, c *call) {
 	c.by = r.By
 	r.Request.serve(l, c)
-}
-
-// mostAudited bounds the keys of changes that a term writes in an hour: a tenant that
-// submits and deletes without end must not fill the store. Beyond it the entry of a
-// change is a line in the log.
-const mostAudited = 40_000
-
-// auditing counts the keys of changes of the present hour.
-type auditing struct {
-	hour  time.Time
-	noted int
 }
 
 // actFor has the writes that follow belong to a call, nil for none. The caller calls
@@ -65,14 +53,12 @@ func (l *Leader) noteChangeIn(d decision) ([]record.Op, func(txn.Outcome, resour
 		return d.ops, d.done
 	}
 	ops, carries := d.ops, c.by != nil && !c.noted && len(d.ops) < l.maxOps && len(d.ops) > 0
-	if carries && !l.mayNote() {
-		c.noted = true
-		l.out.warn("audit_left_out", "person", c.by.Person, "verb", c.by.Verb, "kind", c.by.Kind, "namespace", c.by.Namespace, "name", c.by.Name,
-			"token", c.by.Token, "request_id", c.by.RequestID, "address", c.by.Address, "limit", mostAudited)
-		carries = false
-	}
 	if carries {
-		ops = append(slices.Clip(ops), c.by.Note(l.requestLease, ops))
+		if c.entry == nil {
+			entry := l.entries.Next(l.now, *c.by)
+			c.entry = &entry
+		}
+		ops = append(slices.Clip(ops), c.entry.Note(l.requestLease, ops))
 	}
 	return ops, func(o txn.Outcome, rev resource.Revision, err error) {
 		if carries && o == txn.Landed {
@@ -81,14 +67,4 @@ func (l *Leader) noteChangeIn(d decision) ([]record.Op, func(txn.Outcome, resour
 		defer l.actFor(c)()
 		d.done(o, rev, err)
 	}
-}
-
-// mayNote counts a key, and reports whether the hour has room for it.
-func (l *Leader) mayNote() bool {
-	a := &l.auditing
-	if l.now.Sub(a.hour) >= time.Hour {
-		*a = auditing{hour: l.now}
-	}
-	a.noted++
-	return a.noted <= mostAudited
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterd/muster/coordinator/decisions"
 	"github.com/musterd/muster/coordinator/lead/edit"
+	"github.com/musterd/muster/coordinator/lead/entries"
 	"github.com/musterd/muster/coordinator/pace"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
@@ -43,7 +44,7 @@ type Leader struct {
 	changed  []*unit
 	settling map[Token]func()
 	acting   *call // whose request is being carried out now; nil for none
-	auditing auditing
+	entries  entries.Hour
 
 	elected time.Time         // when the term began
 	reached resource.Revision // the newest of the store that an answer had

@@ -42,10 +42,10 @@ type call struct {
 	// the request is not served again.
 	begun bool
 	over  bool // answered, or nobody waits for the answer
-	// by is the change that a person asks for, nil for none (AskedBy); noted: the store
-	// has it.
-	by    *record.Audit
-	noted bool
+	// by is the change that a person asks for, nil for none (AskedBy), and entry its entry,
+	// once chosen; noted: the store has the change.
+	by, entry *record.Audit
+	noted     bool
 	// caller bounds the priority of new work (Bounded).
 	caller ceiling.Caller
 	// on is the unit that the call waits for, due when the client wants an answer

@@ -52,6 +52,10 @@ type Audit struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`
+	// Count is the number of changes in the entry, 0 for 1.
+	Count int64 `json:"count,omitempty"`
+	// Apart: the caller is an administrator, an operator or a host; not stored.
+	Apart bool `json:"-"`
 }
 
 func (a Audit) check() error {
@@ -67,7 +71,7 @@ func (a Audit) check() error {
 // Note returns the operation that notes a change beside others in one Txn. A change
 // whose object has no name in the request has that of the first key.
 func (a Audit) Note(lease LeaseID, beside []Op) Op {
-	if a.Name == "" && a.Verb == "create" && len(beside) > 0 {
+	if a.Name == "" && a.Count == 0 && a.Verb == "create" && len(beside) > 0 {
 		a.Name = beside[0].Key[strings.LastIndexByte(beside[0].Key, '/')+1:]
 	}
 	return PutLeased(AuditKey(&a), MustEncode(a), lease)

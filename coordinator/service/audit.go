@@ -87,6 +87,7 @@ func ChangeOf(ctx context.Context) *record.Audit {
 		return nil
 	}
 	a := c.audit()
+	a.Apart = c.isApart()
 	return &a
 }
 
@@ -103,6 +104,12 @@ func (c *Caller) audit() record.Audit {
 		Actor:    record.Actor{ID: c.id, Person: c.Name, Token: c.Token, Tenant: tenant, RequestID: c.RequestID, Address: c.Address, Via: c.Via},
 		AtMillis: c.began.UnixMilli(), Verb: string(c.verb), Kind: string(c.kind), Namespace: c.namespace, Name: c.name,
 	}
+}
+
+// isApart reports whether a caller is an administrator, an operator or a host, and not of
+// the people of tenants.
+func (c *Caller) isApart() bool {
+	return c.Everywhere(Roles(Admin|Operator|Node)) || c.has(Roles(Node), nil) || c.Name == "" && c.Tenant == ""
 }
 
 // RefusedRequest is the entry of a request that was refused before Begin: of a caller

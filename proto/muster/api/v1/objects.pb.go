@@ -9274,6 +9274,7 @@ type AuditEntry struct {
 	Code          int64                  `protobuf:"varint,16,opt,name=code,proto3" json:"code,omitempty"`
 	Reason        string                 `protobuf:"bytes,17,opt,name=reason,proto3" json:"reason,omitempty"`
 	Coordinator   string                 `protobuf:"bytes,18,opt,name=coordinator,proto3" json:"coordinator,omitempty"`
+	Count         int64                  `protobuf:"varint,19,opt,name=count,proto3" json:"count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -9432,6 +9433,13 @@ func (x *AuditEntry) GetCoordinator() string {
 		return x.Coordinator
 	}
 	return ""
+}
+
+func (x *AuditEntry) GetCount() int64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
 }
 
 type AuditEntryList struct {
@@ -10442,7 +10450,7 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"\x0fMatchExpression\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x1a\n" +
 	"\boperator\x18\x02 \x01(\tR\boperator\x12\x16\n" +
-	"\x06values\x18\x03 \x03(\tR\x06values\"\xbe\x03\n" +
+	"\x06values\x18\x03 \x03(\tR\x06values\"\xd4\x03\n" +
 	"\n" +
 	"AuditEntry\x12\x1f\n" +
 	"\vapi_version\x18\x01 \x01(\tR\n" +
@@ -10465,7 +10473,8 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"\x06result\x18\x0f \x01(\tR\x06result\x12\x12\n" +
 	"\x04code\x18\x10 \x01(\x03R\x04code\x12\x16\n" +
 	"\x06reason\x18\x11 \x01(\tR\x06reason\x12 \n" +
-	"\vcoordinator\x18\x12 \x01(\tR\vcoordinator\"\x8a\x01\n" +
+	"\vcoordinator\x18\x12 \x01(\tR\vcoordinator\x12\x14\n" +
+	"\x05count\x18\x13 \x01(\x03R\x05count\"\x8a\x01\n" +
 	"\x0eAuditEntryList\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x123\n" +
 	"\bmetadata\x18\x02 \x01(\v2\x17.muster.api.v1.ListMetaR\bmetadata\x12/\n" +
