@@ -46,6 +46,7 @@ func (c *Coordinator) CancelJob(ctx context.Context, namespace, name string, o a
 
 // BoostJob implements service.Jobs.
 func (c *Coordinator) BoostJob(ctx context.Context, namespace, name string, o api.BoostOptions) (*api.Boost, error) {
+	o.ApprovedBy = service.Vouched(service.CallerOf(ctx).Principal, o.ApprovedBy)
 	return ask[*api.Boost](ctx, c, lead.BoostJob{Namespace: namespace, Name: name, Boost: o})
 }
 

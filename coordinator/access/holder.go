@@ -40,7 +40,7 @@ type subject struct {
 // roles are those of a holder. The value is immutable.
 type roles struct {
 	lists []service.GrantList // none is empty
-	// home is the tenant of the first role.
+	// home is the tenant of the caller, "" for no tenant and for several.
 	home resource.TenantID
 	cost int
 }
@@ -49,7 +49,7 @@ type roles struct {
 // order; nil is a subject without roles.
 func rolesOf(own []service.Grant, subjects ...*subject) roles {
 	var r roles
-	few, first := slices.Clone(own), own
+	few := slices.Clone(own)
 	for _, s := range subjects {
 		switch {
 		case s == nil:
@@ -59,18 +59,35 @@ func rolesOf(own []service.Grant, subjects ...*subject) roles {
 		default:
 			few = append(few, s.grants...)
 		}
-		if len(first) == 0 {
-			first = s.grants
-		}
 	}
-	if len(first) > 0 {
-		r.home = first[0].Tenant
-	}
+	r.home = homeOf(own, subjects)
 	if len(few) > 0 {
 		r.lists = append(r.lists, service.ListOf(few))
 	}
 	r.cost = 1 + len(r.lists) + len(few)
 	return r
+}
+
+// homeOf is the tenant of the first own role, or the only tenant in which bindings give roles.
+// Any tenant-admin may name any user in a binding: requests of the user must not count in
+// the tenant of the binding, and its audit must not show them.
+func homeOf(own []service.Grant, subjects []*subject) resource.TenantID {
+	if len(own) > 0 {
+		return own[0].Tenant
+	}
+	var home resource.TenantID
+	for _, s := range subjects {
+		if s == nil {
+			continue
+		}
+		for _, g := range s.grants {
+			if home != "" && g.Tenant != home {
+				return ""
+			}
+			home = g.Tenant
+		}
+	}
+	return home
 }
 
 // holders are the roles of callers as worked out under one set of rules, which end with the rules.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -66,6 +67,12 @@ func (k *Keeper) CreateToken(ctx context.Context, t *api.AccessToken, ttl time.D
 	if status := cmp.Or(k.checkUser(s.User), k.hasRoom(s.Tenant)); status != nil {
 		return nil, status
 	}
+	if !by.Everywhere(service.Admins) {
+		if status := k.checkElsewhere(s.User, s.Tenant); status != nil {
+			return nil, status
+		}
+		s.User = nameOf(s.User, s.Tenant)
+	}
 	now := time.Now()
 	rec := record.AccessToken{
 		ID: newID(), User: s.User, Role: s.Role, Tenant: s.Tenant, Namespaces: s.Namespaces, Ceiling: s.PriorityCeiling, Description: s.Description,
@@ -102,6 +109,33 @@ func (k *Keeper) checkUser(user string) *api.Status {
 		return api.Errorf(http.StatusUnprocessableEntity, "spec.user: %q: names that begin with %s are those of the identity provider, which alone proves them (muster login): choose another name", service.Clip(user), k.Reserved)
 	}
 	return nil
+}
+
+// checkElsewhere refuses the name of a user with rights outside of a tenant: readers of
+// records, the audit and the history would take the bearer for the user.
+func (k *Keeper) checkElsewhere(user, tenant string) *api.Status {
+	now := k.Table.now.Load()
+	elsewhere := now.users[user] != nil && slices.ContainsFunc(now.users[user].grants, func(g service.Grant) bool { return string(g.Tenant) != tenant })
+	for _, t := range now.tokens {
+		elsewhere = elsewhere || t.record.User == user && t.record.Role != "" && t.record.Tenant != tenant
+	}
+	if !elsewhere {
+		return nil
+	}
+	return api.Errorf(http.StatusUnprocessableEntity, "spec.user: %q has rights outside of tenant %s: choose another name, or ask an administrator for the token", service.Clip(user), tenant)
+}
+
+// nameOf is the name of a user by the word of a tenant: TENANT/USER, which is the name of no
+// user of another tenant, and of no administrator.
+func nameOf(user, tenant string) string {
+	name, certified := strings.CutPrefix(user, api.CertificatePrefix)
+	if !strings.HasPrefix(name, tenant+"/") {
+		name = tenant + "/" + name
+	}
+	if certified {
+		return api.CertificatePrefix + name
+	}
+	return name
 }
 
 // prove draws the secret of a new token, or makes its client certificate. The status has

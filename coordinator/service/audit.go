@@ -96,7 +96,7 @@ func (c *Caller) audit() record.Audit {
 	tenant := ""
 	if !c.Everywhere(Tenants) {
 		tenant = string(c.Tenant)
-		if all := c.Tenants(Tenants); tenant == "" && len(all) > 0 {
+		if all := c.Tenants(Tenants); tenant == "" && len(all) == 1 {
 			tenant = all[0]
 		}
 	}

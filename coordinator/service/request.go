@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"crypto/rand"
 	"strings"
 
@@ -23,11 +24,18 @@ func RequestID(given string) string {
 	return strings.ToLower(rand.Text())
 }
 
+// Vouched is the name of a person by the word of a caller: records have the name of a caller
+// who is no administrator beside any other name.
+func Vouched(by Principal, name string) string {
+	if name == "" || name == by.Name || by.Everywhere(Admins) {
+		return name
+	}
+	return name + " (says " + by.Name + ")"
+}
+
 // Notice completes a request to evict with the name of the caller and the reason.
 func Notice(p api.PreemptionRequest, by Principal) api.PreemptionRequest {
-	if p.InitiatedBy == "" {
-		p.InitiatedBy = by.Name
-	}
+	p.InitiatedBy = cmp.Or(Vouched(by, p.InitiatedBy), by.Name)
 	if p.Reason == "" {
 		p.Reason = "evicted by an operator"
 	}
