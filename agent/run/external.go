@@ -211,6 +211,9 @@ func (r *Runner) noteExternal(t *task, f *follower, x external) error {
 	}
 	_, err := t.folder.Make()
 	if err == nil {
+		err = t.folder.HoldRoom()
+	}
+	if err == nil {
 		x.wanted.Before, err = r.spentBefore(t, f, x)
 	}
 	if err == nil {
@@ -305,7 +308,7 @@ func (r *Runner) endExternal(ctx context.Context, t *task, a shim.Attached, f *f
 	_, err := t.folder.Make()
 	if err == nil {
 		r.writeUse(t, f)
-		err = t.folder.WriteExit(e)
+		err = r.writeEnd(t, e)
 	}
 	if err != nil {
 		r.log.Error("work_step_failed", "tx", string(t.id.tx), "member", t.id.member, "error", err, "retry_in", retryAfter)

@@ -23,6 +23,7 @@ import (
 	"github.com/musterd/muster/agent/bounds"
 	"github.com/musterd/muster/agent/follow"
 	"github.com/musterd/muster/agent/ledger"
+	"github.com/musterd/muster/agent/outputs"
 	"github.com/musterd/muster/agent/shim"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
@@ -104,6 +105,11 @@ type Runner struct {
 	more   chan struct{} // capacity 1: there are tasks that no goroutine follows
 	starts chan struct{} // bounds the forks at one time
 
+	lookNow chan struct{} // capacity 1: the file system has no room
+
+	sweeping sync.Mutex
+	ended    map[string]outputs.Member // ended members by folder; sweeping guards the map
+
 	measureEvery time.Duration
 	samples      samples
 
@@ -119,7 +125,7 @@ const startsAtOnce = 8
 // without an end was never of use, and goes.
 func Open(c Config) (*Runner, error) {
 	r := &Runner{
-		config: c, log: c.Log, more: make(chan struct{}, 1), starts: make(chan struct{}, startsAtOnce), measureEvery: measureEvery,
+		config: c, log: c.Log, more: make(chan struct{}, 1), starts: make(chan struct{}, startsAtOnce), lookNow: make(chan struct{}, 1), measureEvery: measureEvery,
 		tasks: map[resource.TxID][]*task{},
 	}
 	if !filepath.IsAbs(c.Root) || c.Program != "" && !filepath.IsAbs(c.Program) {
@@ -329,6 +335,8 @@ func (r *Runner) Run(ctx context.Context) {
 	defer followers.Wait()
 	sweep := time.NewTicker(sweepEvery)
 	defer sweep.Stop()
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
 	followers.Go(func() { r.measureUntil(ctx) })
 	r.sweep(time.Now())
 	for {
@@ -347,6 +355,12 @@ func (r *Runner) Run(ctx context.Context) {
 		case <-r.more:
 		case now := <-sweep.C:
 			r.sweep(now)
+		case now := <-look.C:
+			if r.missing() != (outputs.Missing{}) {
+				r.sweep(now)
+			}
+		case <-r.lookNow:
+			r.sweep(time.Now())
 		case <-ctx.Done():
 			return
 		}

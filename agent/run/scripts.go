@@ -55,6 +55,10 @@ func (r *Runner) runEpilog(ctx context.Context, t *task, e shim.Exit) (done bool
 		r.log.Error("epilog_failed", "tx", string(t.id.tx), "member", t.id.member, "error", err)
 	}
 	for err := t.folder.SettleEpilog(fault); err != nil; err = t.folder.SettleEpilog(fault) {
+		if shim.IsFull(err) { // the log has the fault; the end does not wait for room
+			r.makeRoom()
+			fault = ""
+		}
 		r.log.Error("epilog_not_noted", "tx", string(t.id.tx), "member", t.id.member, "error", err, "retry_in", retryAfter)
 		pause(ctx, t, retryAfter)
 		if ctx.Err() != nil {

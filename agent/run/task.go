@@ -116,7 +116,14 @@ func (r *Runner) follow(ctx context.Context, t *task) {
 	for ctx.Err() == nil {
 		exit, err := r.advance(ctx, t)
 		switch {
+		case shim.IsFull(err) && r.endsUnstarted(t):
+			e := shim.Exit{Code: 126, Reason: shim.NotStarted, Message: "the work was ended before its start; the disk of the host is full", At: time.Now()}
+			r.set(ctx, t, grant.WorkEnded, e)
+			return
 		case err != nil:
+			if shim.IsFull(err) {
+				r.makeRoom()
+			}
 			r.log.Error("work_step_failed", "tx", string(t.id.tx), "member", t.id.member, "error", err, "retry_in", retryAfter)
 			pause(ctx, t, retryAfter)
 		case exit != nil:
@@ -206,6 +213,10 @@ func (r *Runner) launch(ctx context.Context, t *task, w wish, lock *os.File) (*s
 		<-r.starts
 		return r.endUnstarted(t, refused.Error())
 	}
+	if err := t.folder.HoldRoom(); err != nil {
+		<-r.starts
+		return nil, err
+	}
 	if ended, err := r.runProlog(ctx, t, &spec); ended != nil || err != nil {
 		<-r.starts
 		return ended, err
@@ -248,6 +259,9 @@ func (r *Runner) fork(ctx context.Context, t *task, start Start, spec shim.Spec,
 	if launcher != nil {
 		spec.Cgroup, spec.Limits = launcher.Place(start)
 	}
+	if err := t.folder.WriteShare(r.firstShare(start)); err != nil {
+		return child{}, err
+	}
 	if err := t.folder.WriteSpec(spec); err != nil {
 		return child{}, err
 	}
@@ -281,7 +295,25 @@ func (c child) await(ctx context.Context) {
 // endUnstarted writes the end of a member that never had a process.
 func (r *Runner) endUnstarted(t *task, why string) (*shim.Exit, error) {
 	e := shim.Exit{Code: 126, Reason: shim.NotStarted, Message: why, At: time.Now()}
-	return &e, t.folder.WriteExit(e)
+	return &e, r.writeEnd(t, e)
+}
+
+// writeEnd writes an end. Without room the end counts all the same: a later agent finds the
+// folder as this agent has, and comes to the same end.
+func (r *Runner) writeEnd(t *task, e shim.Exit) error {
+	err := t.folder.WriteExit(e)
+	if !shim.IsFull(err) {
+		return err
+	}
+	r.makeRoom()
+	r.log.Error("end_not_durable", "tx", string(t.id.tx), "member", t.id.member, "error", err)
+	return nil
+}
+
+// endsUnstarted reports whether a member is to end before the start of a supervisor.
+func (r *Runner) endsUnstarted(t *task) bool {
+	_, err := t.folder.Begun()
+	return errors.Is(err, fs.ErrNotExist) && !r.wishOf(t).deadline.IsZero()
 }
 
 // bury writes the end of a member whose shim has ended without a word, once nothing
@@ -298,7 +330,7 @@ func (r *Runner) bury(t *task, begun shim.Process) (*shim.Exit, error) {
 	case len(left) > 0:
 		return nil, fmt.Errorf("processes %v of a lost supervisor do not end", left)
 	}
-	return &e, t.folder.WriteExit(e)
+	return &e, r.writeEnd(t, e)
 }
 
 // pause waits for a change of the task's wish, at most for d.

@@ -96,22 +96,7 @@ func (f Folder) write(name string, value any) error {
 	if err != nil {
 		return err
 	}
-	temporary := f.path(name + ".tmp")
-	file, err := os.OpenFile(temporary, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(data)
-	if err == nil {
-		err = file.Sync()
-	}
-	if err = errors.Join(err, file.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(temporary, f.path(name)); err != nil {
-		return err
-	}
-	return syncDir(string(f))
+	return replace(host{}, string(f), name, data)
 }
 
 func read[T any](f Folder, name string, most int64, parse func([]byte) (T, error)) (T, error) {
@@ -132,12 +117,4 @@ func read[T any](f Folder, name string, most int64, parse func([]byte) (T, error
 		return zero, fmt.Errorf("%s: %w", f, err)
 	}
 	return value, nil
-}
-
-func syncDir(path string) error {
-	dir, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }

@@ -10,6 +10,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // This file keeps the output of a command. A log file is named by the offset of its
@@ -17,7 +20,9 @@ import (
 
 const logPrefix = "log."
 
-// output writes the output of a command into files.
+// output writes the output of a command into files. Beyond the share of the member, and where
+// the file system has little room, older output gives way; on a full file system new output is
+// lost. The command never waits.
 type output struct {
 	folder Folder
 	most   int64 // bytes of a file
@@ -25,57 +30,151 @@ type output struct {
 	file   *os.File
 	begin  int64 // offset of the file in the output
 	size   int64 // of the file
+	lost   int64 // bytes behind the file that were not kept
+
+	limit   int64                     // of all files, as of the last look
+	fresh   int64                     // bytes since the last look
+	looked  time.Time                 // of the last look
+	room    func() (size, free int64) // of the file system, in bytes
+	isShort bool                      // the file system has no room for output
 }
+
+const (
+	// lookBytes and lookEvery are the output and the time between two looks at the share and
+	// at the file system.
+	lookBytes = 1 << 20
+	lookEvery = time.Second
+	// shortBytes is the output that a member keeps where the file system has little room.
+	shortBytes = 256 << 10
+	// leastFile bounds the size of log files from below, beside Spec.LogBytes.
+	leastFile = 4 << 10
+)
 
 func logName(begin int64) string { return fmt.Sprintf("%s%020d", logPrefix, begin) }
 
 func newOutput(f Folder, most int64, files int) (*output, error) {
-	o := &output{folder: f, most: most, files: files}
-	return o, o.next()
+	o := &output{folder: f, most: most, files: files, limit: most * int64(files)}
+	o.room = func() (size, free int64) {
+		var stat unix.Statfs_t
+		if unix.Statfs(string(f), &stat) != nil {
+			return 0, 0
+		}
+		return int64(stat.Blocks) * stat.Bsize, int64(stat.Bavail) * stat.Bsize
+	}
+	if err := o.next(); err != nil && !IsFull(err) {
+		return nil, err
+	}
+	return o, nil
 }
 
 // Write implements io.Writer.
 func (o *output) Write(p []byte) (n int, err error) {
+	o.look(len(p))
 	for len(p) > 0 {
-		if o.size >= o.most {
-			if err := o.next(); err != nil {
+		if o.isShort {
+			o.lost += int64(len(p))
+			return n + len(p), nil
+		}
+		if o.file == nil || o.size >= o.fileMost() || o.lost > 0 {
+			if err := o.next(); IsFull(err) {
+				o.giveWay()
+				continue
+			} else if err != nil {
 				return n, err
 			}
 		}
-		part := p[:min(int64(len(p)), o.most-o.size)]
+		part := p[:min(int64(len(p)), o.fileMost()-o.size)]
 		k, err := o.file.Write(part)
 		n, o.size = n+k, o.size+int64(k)
-		if err != nil {
+		p = p[k:]
+		if IsFull(err) {
+			o.giveWay()
+		} else if err != nil {
 			return n, err
 		}
-		p = p[k:]
 	}
 	return n, nil
+}
+
+// giveWay removes all output of the member: others need the room. Further output is lost until the
+// next look.
+func (o *output) giveWay() {
+	if o.file != nil {
+		_ = o.file.Close() // a failure is due to the full file system
+		o.begin, o.file, o.size = o.begin+o.size, nil, 0
+	}
+	o.folder.dropLogs()
+	o.isShort = true
+}
+
+// fileMost is the size at which a file is followed by the next.
+func (o *output) fileMost() int64 { return min(o.most, max(o.limit/int64(o.files), leastFile)) }
+
+// look takes the share of the member and the room of the file system into account, from time to
+// time.
+func (o *output) look(more int) {
+	o.fresh += int64(more)
+	now := time.Now()
+	if o.fresh < lookBytes && now.Sub(o.looked) < lookEvery {
+		return
+	}
+	o.fresh, o.looked = 0, now
+	o.limit = o.most * int64(o.files)
+	if s, err := o.folder.Share(); err == nil {
+		o.limit = min(o.limit, s.Bytes)
+	}
+	size, free := o.room()
+	floor := min(size/10, 1<<30)
+	o.isShort = size > 0 && free < floor/4
+	if size > 0 && free < floor {
+		o.limit = min(o.limit, shortBytes)
+	}
+	o.trim(o.limit)
+}
+
+// trim removes the oldest files beyond a limit of bytes, but the present file.
+func (o *output) trim(limit int64) {
+	begins, err := o.folder.logs()
+	if err != nil {
+		return
+	}
+	sum := o.folder.LogBytes()
+	for i, begin := range begins {
+		if begin == o.begin || sum <= limit && len(begins)-i <= o.files {
+			return
+		}
+		if info, err := os.Stat(o.folder.path(logName(begin))); err == nil {
+			sum -= info.Size()
+		}
+		_ = os.Remove(o.folder.path(logName(begin))) // the next look tries again
+	}
 }
 
 // next begins another file and removes the oldest ones.
 func (o *output) next() error {
 	if o.file != nil {
-		if err := o.file.Close(); err != nil {
+		err := o.file.Close()
+		o.begin += o.size
+		o.file, o.size = nil, 0
+		if err != nil && !IsFull(err) {
 			return err
 		}
-		o.begin += o.size
 	}
+	o.begin, o.lost = o.begin+o.lost, 0
 	file, err := os.OpenFile(o.folder.path(logName(o.begin)), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
-	o.file, o.size = file, 0
-	begins, err := o.folder.logs()
-	if err != nil {
-		return err
-	}
-	for i := range max(0, len(begins)-o.files) {
-		if err := os.Remove(o.folder.path(logName(begins[i]))); err != nil {
-			return err
-		}
-	}
+	o.file = file
+	o.trim(max(0, o.limit-o.fileMost()))
 	return nil
+}
+
+// sync makes the output durable, as far as there is a file.
+func (o *output) sync() {
+	if o.file != nil {
+		_ = o.file.Sync()
+	}
 }
 
 // logs are the offsets of the log files, ascending.
@@ -137,4 +236,27 @@ func (f Folder) LogBytes() int64 {
 		}
 	}
 	return sum
+}
+
+// dropLogs removes all output.
+func (f Folder) dropLogs() {
+	begins, _ := f.logs()
+	for _, begin := range begins {
+		_ = os.Remove(f.path(logName(begin)))
+	}
+}
+
+// TrimLogs removes the oldest log files until at most a number of bytes, or the newest file
+// alone, is left. Only the owner of the lock of a member that has ended may call TrimLogs.
+func (f Folder) TrimLogs(limit int64) {
+	begins, err := f.logs()
+	if err != nil {
+		return
+	}
+	for _, begin := range begins[:max(0, len(begins)-1)] {
+		if f.LogBytes() <= limit {
+			return
+		}
+		_ = os.Remove(f.path(logName(begin)))
+	}
 }

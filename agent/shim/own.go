@@ -189,7 +189,11 @@ func (o *ownCommand) follow(to *frameWriter, at int64, gone <-chan struct{}) (ex
 		size, ended, changed := o.now()
 		for at < size {
 			begin, n, err := o.folder.ReadLog(at, piece)
-			if err != nil || n == 0 || to.write(FrameOutput, piece[:n]) != nil {
+			if err == nil && n == 0 { // lost on a full disk
+				at = size
+				continue
+			}
+			if err != nil || to.write(FrameOutput, piece[:n]) != nil {
 				return Exit{}, false
 			}
 			at = begin + int64(n)

@@ -79,11 +79,29 @@ func supervise(f Folder, h inheritance) error {
 	}
 	closeBegun()
 	e := run(f, spec, boot, listener)
-	for err := f.WriteExit(e); err != nil; err = f.WriteExit(e) {
-		fmt.Fprintln(os.Stderr, "the exit is not durable yet:", err) // a full disk, say
-		time.Sleep(time.Second)
+	defer f.releaseRoom()
+	return f.writeEnd(e, mostTries, time.Second)
+}
+
+// mostTries bounds the tries to write an exit.
+const mostTries = 60
+
+// writeEnd writes the exit. Where the file system has no room, the output of the member gives
+// way. After the last try the supervisor ends, and the agent, which finds no process any more,
+// ends the member: the devices of a member are not held for a write.
+func (f Folder) writeEnd(e Exit, tries int, wait time.Duration) (err error) {
+	for range tries {
+		if err = f.WriteExit(e); err == nil {
+			return nil
+		}
+		f.dropLogs()
+		if err = f.WriteExit(e); err == nil {
+			return nil
+		}
+		fmt.Fprintln(os.Stderr, "the exit is not durable yet:", err)
+		time.Sleep(wait)
 	}
-	return nil
+	return fmt.Errorf("the exit is not durable: %w", err)
 }
 
 // inheritBegun returns what tells the agent that the shim has begun. An agent of an
@@ -135,7 +153,7 @@ func run(f Folder, spec Spec, boot string, listener net.Listener) Exit {
 	<-drained
 	own.end(e)
 	further.await()
-	_ = log.file.Sync()
+	log.sync()
 	_ = f.writeUse(work) // without it the samples of the agent count
 	return e
 }
