@@ -156,9 +156,8 @@ func (l *Leader) endQueued(u *unit) {
 	if u.gathers() {
 		l.offerGroup(u.group) // one member fewer has arrived
 	}
-	if u.stored == 0 { // never written: nothing to undo
-		u.fail(api.Errorf(409, "%s was deleted before it was stored", u.path))
-		l.undoCreation(u)
+	if u.stored == 0 { // the creation is acknowledged first
+		l.enqueue(u)
 		return
 	}
 	defer l.actFor(u.asker)()

@@ -73,6 +73,12 @@ var verdicts = map[string]struct {
 		at(1, 0, 10, submitted("u", api.Running, "n1 g1")), at(1, 20, 60, released("u")),
 		at(2, 30, 40, named("b", submitted("v", api.Running, "n1 g1"))),
 	}, ""},
+	"a deletion that finds nothing undoes a submit under way": {[]Op{
+		at(1, 0, 100, answered(Submit, Undone)), at(2, 10, 20, answered(Release, Missing)), at(1, 110, 120, answered(Read, Missing)),
+	}, "! "},
+	"a deletion of a submit under way": {[]Op{
+		at(1, 0, 100, submitted("u", api.Terminating)), at(2, 10, 20, released("u")), at(1, 110, 120, answered(Read, Missing)),
+	}, ""},
 	"a refusal for lack of room": {[]Op{at(1, 0, 10, answered(Submit, NoRoom)), at(1, 20, 30, answered(Read, Missing))}, ""},
 	"the name is taken by one that ends": {[]Op{
 		at(1, 0, 10, submitted("u", api.Pending)), at(1, 20, 30, released("u")), at(2, 40, 50, answered(Submit, Exists)),

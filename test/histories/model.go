@@ -34,13 +34,14 @@ const (
 type Answer string
 
 // The answers. An Exists or NoRoom submit changed nothing; what Lost its answer
-// may have happened, or may yet.
+// may have happened, or may yet. No state of a name explains an Undone submit.
 const (
 	Shown   Answer = "shown"  // the object, in some phase
 	Missing Answer = "404"    // there is none of that name
 	Exists  Answer = "exists" // there is another of that name
 	Idle    Answer = "idle"   // it does not run, and cannot be evicted
 	NoRoom  Answer = "over quota"
+	Undone  Answer = "undone by another request" // refused for neither of the reasons above
 	Lost    Answer = "no answer"
 )
 
@@ -111,6 +112,8 @@ func step(s life, o Op) (bool, life) {
 		return s.present, s
 	case o.Verb == Submit && o.Answer == NoRoom:
 		return true, s
+	case o.Answer == Undone:
+		return false, s
 	case o.Verb == Submit: // Lost: it does nothing where it can do nothing
 		if free {
 			return true, life{present: true, phase: api.Pending}

@@ -158,8 +158,10 @@ func (r *Recorder) end(o Op, a *api.Allocation, err error) {
 		o.Answer = Exists
 	case refused && refusal.Code == http.StatusConflict && o.Verb == Evict:
 		o.Answer = Idle
+	case refused && refusal.Code == http.StatusConflict && o.Verb == Submit && !strings.Contains(refusal.Message, "has been deleted since"):
+		o.Answer = Undone
 	default:
-		// Other conflicts say that it was made, and that somebody deleted it.
+		// An earlier try with the key has made the object, and somebody has deleted it.
 		o.Answer = Lost
 	}
 	r.mu.Lock()
@@ -168,4 +170,4 @@ func (r *Recorder) end(o Op, a *api.Allocation, err error) {
 }
 
 // taken reports whether a conflict is about the name.
-func taken(s *api.Status) bool { return strings.Contains(s.Message, "already exists") }
+func taken(s *api.Status) bool { return s.Reason == api.AlreadyExists }
