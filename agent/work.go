@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/agent/bounds"
+	"github.com/musterd/muster/agent/crun"
 	"github.com/musterd/muster/agent/handoff"
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/agent/rpc"
@@ -59,7 +60,7 @@ type RunConfig struct {
 
 // NotEnforced names the parts of a grant that bind no process here.
 func (c *RunConfig) NotEnforced() []string {
-	return bounds.NotEnforced(c.Controllers, c.Affinity, c.DeviceFiles != nil)
+	return slices.Concat(bounds.NotEnforced(c.Controllers, c.Affinity, c.DeviceFiles != nil), crun.NotEnforced(c.runsContainers() && c.Containers.Init == ""))
 }
 
 // ordinaryTerminal is the kind of a command's terminal where its job names none.

@@ -13,14 +13,13 @@ import (
 
 // Containers are the root file systems that commands may run in.
 type Containers struct {
-	// Tool is the path of the host's crun.
-	Tool string
+	Tool string // the path of the host's crun
 	// Folders are the folders in which the root file systems lie.
 	Folders []string
 	// Mounts are the folders whose contents jobs may mount in them; none: jobs mount nothing.
 	Mounts []string
-	// CDI are the folders with the specifications of devices.
-	CDI []string
+	Init   string   // the first process, as of shim.Container
+	CDI    []string // the folders with the specifications of devices
 }
 
 // containerEnv is the environment that a command in a root file system of its own begins with:
@@ -39,7 +38,7 @@ func (c *RunConfig) container(s *grant.Start) *shim.Container {
 		return nil
 	}
 	made := &shim.Container{
-		Tool: c.Containers.Tool, Rootfs: s.Rootfs, Bundle: s.Bundle, Within: c.Containers.Folders, Env: containerEnv, DataWithin: c.Containers.Mounts,
+		Tool: c.Containers.Tool, Rootfs: s.Rootfs, Bundle: s.Bundle, Within: c.Containers.Folders, Env: containerEnv, DataWithin: c.Containers.Mounts, Init: c.Containers.Init,
 	}
 	for _, m := range s.Mounts {
 		made.Data = append(made.Data, shim.Data{Source: m.Source, Target: m.Target, ReadOnly: m.ReadOnly})
@@ -90,11 +89,11 @@ func (c *RunConfig) addCommonDevices(to *shim.Container) error {
 }
 
 // FindContainers returns how this host runs commands in root file systems of the folders, in
-// which jobs may mount the contents of mounts, or why it cannot.
-func FindContainers(folders, mounts []string) (*Containers, error) {
+// which jobs may mount the contents of mounts, or why it cannot. The program is of supervisors.
+func FindContainers(program string, folders, mounts []string) (*Containers, error) {
 	tool, err := crun.Find()
 	if err != nil {
 		return nil, err
 	}
-	return &Containers{Tool: tool, Folders: folders, Mounts: mounts, CDI: cdi.Folders}, nil
+	return &Containers{Tool: tool, Folders: folders, Mounts: mounts, CDI: cdi.Folders, Init: crun.InitOf(program)}, nil
 }

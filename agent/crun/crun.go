@@ -5,6 +5,7 @@ package crun
 import (
 	"bytes"
 	"context"
+	"debug/elf"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -92,6 +93,42 @@ func probe(tool string) error {
 	command.Stderr, command.WaitDelay = &said, time.Second
 	if err := command.Run(); err != nil && strings.Contains(said.String(), "cgroup") {
 		return fmt.Errorf("crun runs no container here: %.300s", strings.TrimSpace(said.String()))
+	}
+	return nil
+}
+
+// InitOf returns the program of supervisors where the program serves as the first process of a
+// container: a program without libraries, for all users. "" is any other program.
+func InitOf(program string) string {
+	info, err := os.Stat(program)
+	if err != nil || !info.Mode().IsRegular() || info.Mode()&0o005 != 0o005 {
+		return ""
+	}
+	for dir := filepath.Dir(program); ; dir = filepath.Dir(dir) {
+		if info, err := os.Stat(dir); err != nil || info.Mode()&0o001 == 0 {
+			return ""
+		}
+		if dir == "/" {
+			break
+		}
+	}
+	file, err := elf.Open(program)
+	if err != nil {
+		return ""
+	}
+	defer file.Close()
+	for _, p := range file.Progs {
+		if p.Type == elf.PT_INTERP {
+			return ""
+		}
+	}
+	return program
+}
+
+// NotEnforced names the parts of a container's isolation that this host lacks.
+func NotEnforced(sharesProcesses bool) []string {
+	if sharesProcesses {
+		return []string{"processes of containers"}
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package crun
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -70,5 +71,47 @@ func TestCrunSaysThatItRefusesTheCgroups(t *testing.T) {
 				t.Errorf("probe: %v, want an error: %t", err, c.want)
 			}
 		})
+	}
+}
+
+// TestTheFirstProcessOfAContainerNeedsNoLibrary: an image has no library of the host, and the
+// user of a command has no right to a private program.
+func TestTheFirstProcessOfAContainerNeedsNoLibrary(t *testing.T) {
+	folder, err := os.MkdirTemp("/tmp", "muster-init-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(folder)
+	if err := os.Chmod(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	code := filepath.Join(folder, "main.go")
+	if err := os.WriteFile(code, []byte("package main\n\nfunc main() {}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(folder, "static")
+	build := exec.Command("go", "build", "-o", program, code)
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if output, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	if got := InitOf(program); got != program {
+		t.Errorf("a program without libraries: %q", got)
+	}
+	for name, path := range map[string]string{"a program with libraries": "/bin/sh", "a text": code, "no file": folder + "/none", "a folder": folder} {
+		if got := InitOf(path); got != "" {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	for name, mode := range map[string]os.FileMode{folder: 0o700, program: 0o750} {
+		if err := os.Chmod(name, mode); err != nil {
+			t.Fatal(err)
+		}
+		if got := InitOf(program); got != "" {
+			t.Errorf("with the mode %s of %s: %q", mode, name, got)
+		}
+		if err := os.Chmod(name, 0o755); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -20,9 +20,9 @@ import (
 // This file runs a member's commands in a root file system of their own. The host's
 // container tool (crun) sets the container up as the member's user, in a user namespace
 // that has this user alone: it can do nothing there that the user cannot do outside. The
-// tool ends once the command runs. The command is a child of the shim then, in the cgroup,
-// the CPUs and the process namespace that it would have without a container: signals, ends,
-// logs, use and kills are those of any other command.
+// tool ends once the command runs. The command is a child of the shim then, in the cgroup
+// and on the CPUs as without a container: signals, ends, logs, use and kills are those of any other
+// command.
 
 // Container is the container of a member.
 type Container struct {
@@ -40,6 +40,9 @@ type Container struct {
 	// Env is the environment that the commands begin with, as NAME=VALUE: variables of the
 	// bundle and of the spec win over it, in this order.
 	Env []string `json:"env,omitempty"`
+	// Init is the path of a program with Become and without libraries: the first process in a
+	// process namespace of the container. "" has no such namespace.
+	Init string `json:"init,omitempty"`
 	// Data are folders and files of the host that the job has mounted, each in one of the
 	// folders DataWithin, once symbolic links are followed.
 	Data       []Data   `json:"data,omitempty"`
@@ -81,7 +84,7 @@ func (c *Container) check() error {
 	if c == nil {
 		return nil
 	}
-	for field, path := range map[string]string{"tool": c.Tool, "rootfs": c.Rootfs, "bundle": c.Bundle} {
+	for field, path := range map[string]string{"tool": c.Tool, "rootfs": c.Rootfs, "bundle": c.Bundle, "init": c.Init} {
 		if path == "" && field != "tool" {
 			continue
 		}
@@ -133,6 +136,7 @@ type container struct {
 	env    []string // of the tool
 	// commandEnv and dir are the environment and the working directory of the commands, from
 	// the start of the member's own on.
+	args       []string // of the member's own command
 	commandEnv []string
 	dir        string
 	// state is the folder of the tool's own state. It is the user's, and in memory: nothing
@@ -168,8 +172,23 @@ func (c *container) start(std []*os.File) (p started, code int, err error) {
 	if err != nil {
 		return started{}, codeNotStarted, err
 	}
-	t, err := c.ask("run", config, std, c.spec.TTY)
+	if c.spec.Container.Init == "" {
+		return c.enter("run", config, std, c.spec.TTY)
+	}
+	if code, err = c.startInit(config); err != nil {
+		return started{}, code, err
+	}
+	if config, err = json.Marshal(c.process(c.args, c.commandEnv, c.terminal())); err != nil {
+		return started{}, codeNotStarted, err
+	}
+	return c.enter("exec", config, std, c.spec.TTY)
+}
+
+// enter has the tool start a process of the container, and waits for the tool.
+func (c *container) enter(verb string, config []byte, std []*os.File, tty bool) (p started, code int, err error) {
+	t, err := c.ask(verb, config, std, tty)
 	if err != nil {
+		c.clear()
 		return started{}, codeNotStarted, err
 	}
 	defer t.close()

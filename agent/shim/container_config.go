@@ -59,6 +59,7 @@ type ociLinux struct {
 	Namespaces  []ociNamespace `json:"namespaces"`
 	UIDMappings []ociMapping   `json:"uidMappings"`
 	GIDMappings []ociMapping   `json:"gidMappings"`
+	Seccomp     *ociSeccomp    `json:"seccomp,omitempty"`
 }
 
 type ociNamespace struct {
@@ -141,26 +142,38 @@ func (c *container) config() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var terminal *Window
-	if c.spec.TTY {
-		terminal = &firstWindow
-	}
 	c.dir = cmp.Or(c.dir, i.dir, "/")
 	c.commandEnv = LastOfEach(slices.Concat(of.Env, i.env, c.spec.Env, []string{Marker + "=" + string(c.folder)}))
+	c.args = args
+	spaces, process := []ociNamespace{{"mount"}, {"user"}}, c.process(args, c.commandEnv, c.terminal())
+	if of.Init != "" {
+		spaces = append(spaces, ociNamespace{"pid"})
+		process = c.process([]string{initPath, initCommand}, append(slices.Clone(initEnv), Marker+"="+string(c.folder)), nil)
+		process.Dir = "/"
+	}
 	u := c.user()
 	return json.Marshal(ociConfig{
 		Version: "1.0.0",
 		Root:    ociRoot{i.root, i.readonly},
-		Process: c.process(args, c.commandEnv, terminal),
+		Process: process,
 		Mounts:  mounts,
 		Hooks:   of.Hooks,
 		Linux: ociLinux{
-			Namespaces:  []ociNamespace{{"mount"}, {"user"}},
+			Namespaces:  spaces,
 			UIDMappings: []ociMapping{{u.UID, u.UID, 1}},
 			GIDMappings: []ociMapping{{u.GID, u.GID, 1}},
+			Seccomp:     seccomp(),
 		},
 		Annotations: map[string]string{keepGroups: "1"},
 	})
+}
+
+// terminal is the size of the terminal of the member's own command; nil without a terminal.
+func (c *container) terminal() *Window {
+	if c.spec.TTY {
+		return &firstWindow
+	}
+	return nil
 }
 
 // LastOfEach keeps the last value of each variable, in order of the names.
@@ -190,8 +203,12 @@ func (c *container) mounts(i *image) ([]ociMount, error) {
 			return nil, fmt.Errorf("%s: it has no folder /%s%s", i.what, name, hint)
 		}
 	}
+	proc := ociMount{"/proc", "bind", "/proc", []string{"rbind"}}
+	if c.spec.Container.Init != "" { // of the processes in the container alone
+		proc = ociMount{"/proc", "proc", "proc", []string{"nosuid", "noexec", "nodev"}}
+	}
 	list := []ociMount{
-		{"/proc", "bind", "/proc", []string{"rbind"}},
+		proc,
 		{"/dev", "tmpfs", "tmpfs", []string{"nosuid", "strictatime", "mode=755", "size=65536k"}},
 		{"/dev/pts", "devpts", "devpts", []string{"nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620"}},
 		{"/dev/shm", "bind", "/dev/shm", []string{"rbind"}},
@@ -221,6 +238,9 @@ func (c *container) mounts(i *image) ([]ociMount, error) {
 	list = append(list, data...)
 	for _, m := range c.spec.Container.Mounts {
 		list = append(list, ociMount{m.Destination, "bind", m.Source, m.Options})
+	}
+	if program := c.spec.Container.Init; program != "" {
+		list = append(list, ociMount{initPath, "bind", program, []string{"bind", "ro"}})
 	}
 	return list, nil
 }

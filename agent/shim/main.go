@@ -15,6 +15,9 @@ const Command = "shim"
 // PROGRAM shim FOLDER USER is a shim of the init system, see [Service].
 func Become(args []string) {
 	sealed := SealDescriptors()
+	if len(args) == 2 && args[1] == initCommand && os.Getpid() == 1 {
+		becomeInit()
+	}
 	if len(args) < 3 || args[1] != Command || !filepath.IsAbs(args[2]) {
 		return
 	}

@@ -70,7 +70,7 @@ func serve(ctx context.Context, s settings, newJournal bool, stderr io.Writer) e
 	}
 	if config.Run != nil {
 		if folders := s.Work.Images; len(folders) > 0 {
-			if config.Run.Containers, err = agent.FindContainers(folders, s.Work.Mounts); err != nil {
+			if config.Run.Containers, err = agent.FindContainers(config.Run.Program, folders, s.Work.Mounts); err != nil {
 				config.Run.NoContainers = err
 				log.Warn("runs_no_containers", "error", err, "effect", "the node gets no job with a rootfs", "see", "docs/work.md")
 			}

@@ -57,7 +57,7 @@ func TestAJobRunsInARootFileSystem(t *testing.T) {
 	if err := os.Mkdir(specs, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	muster := cluster(t, &agent.Containers{Tool: crun, Folders: []string{folder}, CDI: []string{specs}})
+	muster := cluster(t, &agent.Containers{Tool: crun, Init: initOf(t, folder), Folders: []string{folder}, CDI: []string{specs}})
 	code, out, errors := muster("run", "-g", "2", "--rootfs", image, "-e", "A=set", "--chdir", "/etc", "--", "sh", "-c", "cat inside; echo $A $OF; echo $CUDA_VISIBLE_DEVICES | grep -c ,; exit 7")
 	if code != 7 || out != "the image\nset\n1\n" {
 		t.Errorf("code %d, output %q\n%s", code, out, errors)
@@ -132,7 +132,7 @@ func TestAJobMountsFoldersOfItsNode(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(data, "file"), []byte("of the node\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	muster := cluster(t, &agent.Containers{Tool: crun, Folders: []string{folder}, Mounts: []string{data}})
+	muster := cluster(t, &agent.Containers{Tool: crun, Init: initOf(t, folder), Folders: []string{folder}, Mounts: []string{data}})
 	code, out, errors := muster("run", "--rootfs", image, "--mount", data+":/mnt:ro", "--mount", data+"/file:/tmp/file", "--", "cat", "/mnt/file", "/tmp/file")
 	if code != 0 || out != "of the node\nof the node\n" {
 		t.Errorf("code %d, output %q\n%s", code, out, errors)
@@ -149,7 +149,7 @@ func TestAJobMountsFoldersOfItsNode(t *testing.T) {
 
 func TestAJobWithMountsWaitsForANodeThatMountsFolders(t *testing.T) {
 	folder := open(t)
-	muster := cluster(t, &agent.Containers{Tool: tool(t), Folders: []string{folder}})
+	muster := cluster(t, &agent.Containers{Tool: tool(t), Init: initOf(t, folder), Folders: []string{folder}})
 	job := filepath.Join(folder, "job.yaml")
 	const document = "kind: Job\nmetadata: {name: waits}\nspec: {template: {spec: {command: [sh], rootfs: /srv/images/tiny, mounts: [{source: /srv}], resources: {requests: {cpu: 1}}}}}\n"
 	if err := os.WriteFile(job, []byte(document), 0o600); err != nil {
@@ -172,7 +172,7 @@ func TestAJobRunsTheCommandOfItsBundle(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(folder, "config.json"), []byte(config), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	muster := cluster(t, &agent.Containers{Tool: crun, Folders: []string{folder}})
+	muster := cluster(t, &agent.Containers{Tool: crun, Init: initOf(t, folder), Folders: []string{folder}})
 	if code, out, errors := muster("run", "-g", "2", "--bundle", folder, "-e", "B=too"); code != 7 || out != "/etc\nset too\n1\n" {
 		t.Errorf("code %d, output %q\n%s", code, out, errors)
 	}

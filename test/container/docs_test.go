@@ -47,7 +47,7 @@ func TestTheExamplesOfTheDocuments(t *testing.T) {
 	if len(documents) < 3 || len(commands) < 3 {
 		t.Fatalf("%d documents and %d commands, want 3 of both at least", len(documents), len(commands))
 	}
-	muster := cluster(t, &agent.Containers{Tool: crun, Folders: []string{folder}, Mounts: []string{folder}})
+	muster := cluster(t, &agent.Containers{Tool: crun, Init: initOf(t, folder), Folders: []string{folder}, Mounts: []string{folder}})
 	const want = "trained by /opt/train.py\n"
 	for _, c := range commands {
 		if code, out, errors := muster(strings.Fields(here.Replace(c[1]))...); code != 0 || out != want {

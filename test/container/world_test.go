@@ -122,7 +122,7 @@ func rootfs(t testing.TB, folder string) string {
 	if err = errors.Join(err, to.Close()); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"cat", "env", "grep", "id", "ls", "mkdir", "sh", "sleep", "stty", "touch", "tty"} {
+	for _, name := range []string{"cat", "env", "grep", "id", "ls", "mkdir", "sh", "sleep", "sort", "stty", "touch", "tr", "tty"} {
 		if err := os.Symlink("busybox", filepath.Join(root, "bin", name)); err != nil {
 			t.Fatal(err)
 		}
@@ -131,6 +131,36 @@ func rootfs(t testing.TB, folder string) string {
 		t.Fatal(err)
 	}
 	return root
+}
+
+// supervisor is the program muster-shim as `make build` makes the program: without libraries.
+var supervisor = sync.OnceValues(func() ([]byte, error) {
+	folder, err := os.MkdirTemp("", "muster-shim-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(folder)
+	path := filepath.Join(folder, shim.Name)
+	command := exec.Command("go", "build", "-trimpath", "-o", path, "github.com/musterd/muster/cmd/muster-shim")
+	command.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if output, err := command.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("%s: %w\n%s", command, err, output)
+	}
+	return os.ReadFile(path)
+})
+
+// initOf puts the first process of containers into a folder.
+func initOf(t testing.TB, folder string) string {
+	t.Helper()
+	data, err := supervisor()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(folder, shim.Name)
+	if err := os.WriteFile(path, data, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 // open makes a folder that all users may enter, with all above it.
@@ -179,7 +209,7 @@ func newHost(t testing.TB) *host {
 	}
 	crun := tool(t)
 	h := &host{t: t, folder: open(t), boot: boot}
-	h.image = &shim.Container{Tool: crun, Rootfs: rootfs(t, h.folder), Within: []string{h.folder}}
+	h.image = &shim.Container{Tool: crun, Rootfs: rootfs(t, h.folder), Within: []string{h.folder}, Init: initOf(t, h.folder)}
 	t.Cleanup(h.end)
 	h.start()
 	return h

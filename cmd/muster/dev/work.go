@@ -40,7 +40,7 @@ func workOf(runAs string, effective int, env func(string) string) (work *agent.R
 		return nil, nil, fmt.Errorf("working directory: %w", err)
 	}
 	c := &agent.RunConfig{Program: program, Dir: dir}
-	c.Containers, noContainers = agent.FindContainers(everywhere, everywhere)
+	c.Containers, noContainers = agent.FindContainers(program, everywhere, everywhere)
 	for _, name := range []string{"PATH", "LANG", "LD_LIBRARY_PATH", "TMPDIR"} {
 		if value := env(name); value != "" {
 			c.Env = append(c.Env, name+"="+value)
