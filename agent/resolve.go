@@ -124,11 +124,11 @@ func (a *Agent) registrar(ctx context.Context) {
 
 // registerOnce is register, read, apply, in this order; model: mutants READ_BEFORE_REGISTERING, REJOIN_WITHOUT_READING
 func (a *Agent) registerOnce(ctx context.Context) error {
-	// The highest revision before the store is asked: a read at a lower
-	// revision shows a store that has gone back. A revision received meanwhile
-	// may be higher than the read's.
+	// The highest revision before the store is asked: a read at a lower revision shows a
+	// store that has gone back. A revision received meanwhile may be higher.
 	var heard resource.Revision
-	if err := a.owner.ask(ctx, func(o *owner) { heard = o.ledger.Heard() }); err != nil {
+	var known rpc.KnownStore
+	if err := a.owner.ask(ctx, func(o *owner) { heard, known = o.ledger.Heard(), rpc.KnownOf(o.ledger) }); err != nil {
 		return err
 	}
 	announced := a.contact.announce()
@@ -136,7 +136,7 @@ func (a *Agent) registerOnce(ctx context.Context) error {
 	done, err := a.calls.Register(ctx, rpc.Registration{
 		AssumeDeadAfter: announced, StartsWork: a.config.Run != nil, RunsContainers: a.config.Run.runsContainers(), MountsFolders: a.config.Run.mountsFolders(),
 		Cluster: a.config.Cluster, Node: a.config.Node, Incarnation: a.Incarnation(), Host: a.hardware.Load().wire,
-		Address: a.address, Version: a.config.Version,
+		Address: a.address, Version: a.config.Version, Known: known,
 	})
 	if err != nil {
 		return err
@@ -156,7 +156,7 @@ func (a *Agent) registerOnce(ctx context.Context) error {
 // registration joins a registration and the read after it; a revision of 0 is
 // unknown.
 func registration(done rpc.Registered, read, heard resource.Revision, records []ledger.Record) ledger.Registered {
-	c := ledger.Registered{Revision: done.Revision, Store: done.Store, Heard: max(heard, done.Store), Records: records}
+	c := ledger.Registered{Revision: done.Revision, Store: done.Store, Heard: max(heard, done.Store), Lost: done.Lost != "", Marks: done.Marks, Records: records}
 	if c.Store == 0 || read > 0 && read < c.Store {
 		c.Store = read
 	}

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/musterd/muster/coordinator/count"
+	"github.com/musterd/muster/coordinator/era"
 	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
@@ -22,7 +23,9 @@ type Config struct {
 	// once; it must not block. nil = nobody needs them.
 	Noted func(record.Audit)
 	// Note writes an entry for the request of a context into the audit; nil writes none.
-	Note    func(context.Context) error
+	Note func(context.Context) error
+	// Era keeps this coordinator's knowledge of the store's past; may be nil.
+	Era     *era.Keeper
 	ID      string // unique among the coordinators of a cluster
 	Cluster string
 	// Address is the address of this coordinator for followers and agents.

@@ -71,7 +71,12 @@ func New(config Config, s store.Store, r prometheus.Registerer) (*Coordinator, e
 	c.follower = follow.New(follow.Options{
 		Rights: c.rights, Noted: config.Noted, NamespaceAllocations: config.NamespaceAllocations,
 		Name: config.ID, Store: s, Log: c.log, Check: config.LeaseTTL / 2, Leads: c.Leading, Forget: c.onStoreRestored, Registered: c.heardOfAgent,
-		Moved: func(at resource.Revision) { c.metrics.cached.Set(float64(at)) },
+		Moved: func(at resource.Revision) { c.metrics.cached.Set(float64(at)); config.Era.Moved(at) },
+		Saw:   config.Era.Saw, Reborn: func() { // the next term isolates the nodes registered before
+			if l := c.term.Load(); l != nil {
+				l.commit.deposed(record.ErrWentBack)
+			}
+		},
 	})
 	return c, nil
 }
@@ -144,6 +149,7 @@ func (c *Coordinator) Run(ctx context.Context) error {
 	defer wg.Wait()
 	defer stop()
 	wg.Go(func() { c.follower.Run(ctx) })
+	wg.Go(func() { c.config.Era.Run(ctx) })
 	candidacy, retire := context.WithCancel(ctx)
 	defer retire()
 	wg.Go(func() {

@@ -84,7 +84,11 @@ func (c *Coordinator) campaign(ctx context.Context) error {
 	candidate := store.NewCandidate(c.store, c.config.Address, c.config.LeaseTTL)
 	for {
 		past := c.past.Load()
-		term, err := candidate.Campaign(ctx)
+		var term *store.Leadership
+		err := c.config.Era.Settle(ctx, c.store)
+		if err == nil {
+			term, err = candidate.Campaign(ctx)
+		}
 		if err == nil {
 			err = c.lead(ctx, term, past) // even if ctx has ended: it resigns
 		} else {

@@ -15,6 +15,7 @@ import (
 // The restored store's candidates count, this one's last term among them: the
 // next begins when its lease has run out.
 func (c *Coordinator) onStoreRestored(ctx context.Context, back *record.WentBackError) {
+	c.config.Era.WentBack(back)
 	c.past.Add(1) // before the term is looked at: see begin
 	c.mu.Lock()
 	c.back, c.deposers = back, nil

@@ -70,8 +70,7 @@ type (
 	// Reconcile ends a quarantine: from now on the agent's grants follow the
 	// records of the store at Revision, under the leader of Epoch. Adopted transactions
 	// have new records there. The agent registers again, and promises nothing before;
-	// Released transactions that are not listed then are stopped with Grace. Without a
-	// quarantine the command has no effect.
+	// Released transactions that are not listed then are stopped with Grace.
 	Reconcile struct {
 		Epoch             resource.Epoch
 		Revision          resource.Revision

@@ -8,6 +8,9 @@
 package grant
 
 import (
+	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/musterd/muster/devices"
@@ -87,4 +90,21 @@ type Host struct {
 	Labels         map[string]string
 	// Counts are the counted resources, ascending by name.
 	Counts []Count
+}
+
+// UnitMembers is the number of members of a unit by the store, 0 for unknown, and by the
+// grants of the holders, 0 where no source has a number. A contradiction is permanent: no
+// source is better than another.
+func UnitMembers(stored int, holders map[resource.NodeID]Grant) (size int, contradiction string) {
+	size, source := stored, "the store"
+	for _, id := range slices.Sorted(maps.Keys(holders)) {
+		switch said := holders[id].UnitMembers; {
+		case said == 0 || said == size:
+		case size == 0:
+			size, source = said, fmt.Sprintf("node %s", id)
+		default:
+			return 0, fmt.Sprintf("its unit has %d members by the agent of node %s, and %d by %s", said, id, size, source)
+		}
+	}
+	return size, ""
 }

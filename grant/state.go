@@ -91,3 +91,7 @@ func (s State) String() string {
 	}
 	return fmt.Sprintf("State(%d)", uint8(s))
 }
+
+// Ends reports whether an agent in this state holds no resources of a transaction, or is
+// stopping the work.
+func (s State) Ends() bool { return s != Held && s != Evicting && s != Reserved }

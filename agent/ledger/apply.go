@@ -40,6 +40,8 @@ func (l *Ledger) Apply(event Event) error {
 		l.hear(e.Heard)
 	case Reconciled:
 		return l.applyReconciled(e)
+	case Marked:
+		l.marks = Marks(e)
 	default:
 		return l.applyChange(event)
 	}

@@ -22,9 +22,9 @@ import (
 // MIG instances and reasons of health; version 2 no names and tenants of grants,
 // no revisions of the store but those of Enrolled and Committed, and no
 // quarantine; version 3 no number of a unit's members; version 4 no counted resources and
-// no operators' part of the kubelet's pool.
+// no operators' part of the kubelet's pool; version 5 no marks of terms and restorations.
 const (
-	CodecVersion  = 5
+	CodecVersion  = 6
 	oldestVersion = 1
 )
 
@@ -47,6 +47,8 @@ const (
 	kindReconciled    = 15
 	// kindKubeletPoolSet is of version 5 and later.
 	kindKubeletPoolSet = 16
+	// kindMarked is of version 6 and later.
+	kindMarked = 17
 )
 
 // AppendEvent appends the encoding of an event and returns the longer slice;
@@ -97,6 +99,9 @@ func AppendEvent(dst []byte, event Event) []byte {
 			dst = appendText(dst, string(tx))
 		}
 		return dst
+	case Marked:
+		dst = appendInt(append(dst, CodecVersion, kindMarked), int64(e.Epoch))
+		return appendText(appendText(dst, e.Term), e.Restored)
 	case HealthChanged:
 		dst = append(appendText(append(dst, CodecVersion, kindHealthChanged), e.UUID), byte(e.Health))
 		return appendText(dst, e.Reason)
@@ -175,7 +180,7 @@ func (r *reader) laterEvent(kind byte) Event {
 	case r.version < 3:
 	case kind == kindQuarantined:
 		e := Quarantined{resource.Revision(r.int()), resource.Revision(r.int())}
-		if r.err == nil && (e.Store < 1 || e.Store >= e.Heard) {
+		if r.err == nil && (e.Store < 1 || e.Store >= e.Heard && r.version < 6) {
 			r.fail("quarantine: the store at %d has not gone back behind %d", e.Store, e.Heard)
 		}
 		return e
@@ -185,6 +190,8 @@ func (r *reader) laterEvent(kind byte) Event {
 			e.Released = append(e.Released, resource.TxID(r.text()))
 		}
 		return e
+	case r.version > 5 && kind == kindMarked:
+		return Marked{resource.Epoch(r.int()), r.text(), r.text()}
 	case r.version > 4 && kind == kindKubeletPoolSet:
 		return KubeletPoolSet{Add: r.uuids("devices to add"), Remove: r.uuids("devices to remove")}
 	}

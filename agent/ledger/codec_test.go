@@ -118,7 +118,7 @@ func TestBytesThatNobodyWroteAreRefused(t *testing.T) {
 		want  string
 	}{
 		"nothing":                     {nil, "ends within"},
-		"another version":             {[]byte{6, 10, 0}, "version 6"},
+		"another version":             {[]byte{7, 10, 0}, "version 7"},
 		"an unknown kind":             {[]byte{1, 99}, "kind 99"},
 		"a padded number":             {[]byte{1, 3, 0x80, 0x00}, "padded"},
 		"a text longer than the rest": {[]byte{1, 10, 200, 1, 'x'}, "length of a text"},

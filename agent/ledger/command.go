@@ -44,7 +44,12 @@ type (
 		// of Ledger.Heard from before the registration: a Store below it has
 		// gone back, and the agent goes into quarantine.
 		Store, Heard resource.Revision
-		Records      []Record
+		// Lost: by the coordinator's finding the store has lost facts known to this
+		// agent, or was restored since the agent's last registration.
+		Lost bool
+		// Marks are the store's; the zero value of an older coordinator is unknown.
+		Marks   Marks
+		Records []Record
 	}
 	// NewEpoch announces a leader.
 	NewEpoch struct{ Epoch resource.Epoch }

@@ -85,7 +85,8 @@ func (d *decision) decide(cmd Command) {
 		d.giveBack(c)
 	case Tick:
 		d.tick()
-	case grant.Reconcile: // it was obeyed already
+	case grant.Reconcile:
+		d.reconcile(c)
 	default:
 		panic(fmt.Sprintf("ledger: decide %T: no such command", cmd))
 	}

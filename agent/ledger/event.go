@@ -93,6 +93,8 @@ type (
 		Released []resource.TxID // ascending
 		Grace    time.Duration
 	}
+	// Marked: the store had this term, and the agent has accepted this restoration.
+	Marked Marks
 	// HealthChanged: a device is in another state, or for another reason. Of
 	// a device that is not in the inventory it is kept until it is back.
 	HealthChanged struct {
@@ -118,3 +120,4 @@ func (KubeletPoolSet) event() {}
 func (HealthChanged) event()  {}
 func (Quarantined) event()    {}
 func (Reconciled) event()     {}
+func (Marked) event()         {}

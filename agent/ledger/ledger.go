@@ -34,6 +34,8 @@ type Ledger struct {
 	heard       resource.Revision // highest of the store
 	forgotten   Attempt           // newest whose tombstone went
 	quarantine  Quarantine
+	marks       Marks
+	reconciled  resource.Revision // of the last reconciliation since the start
 	cordoned    bool
 	wish        grant.KubeletPool // the operators' part of the kubelet's pool; never changed
 	diskFull    string            // why no promise can be kept; "" while there is room

@@ -42,6 +42,9 @@ func (d *decision) register(c Registered) {
 	} else {
 		d.join(listed)
 	}
+	if c.Marks != d.l.marks && c.Marks != (Marks{}) {
+		d.emit(Marked(c.Marks))
+	}
 	d.emit(Enrolled{c.Revision, c.Store})
 	d.reply.Registered = c.Revision
 }

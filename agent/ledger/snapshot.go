@@ -111,6 +111,9 @@ func (l *Ledger) SnapshotEvents() []Event {
 		g.Victims = slices.Clone(g.Victims)
 		events = append(events, Granted{g})
 	}
+	if l.marks != (Marks{}) {
+		events = append(events, Marked(l.marks))
+	}
 	if l.registered > 0 {
 		events = append(events, Enrolled{l.registered, 0})
 	}

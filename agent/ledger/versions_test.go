@@ -125,11 +125,13 @@ func version1Samples() []ledger.Event {
 // TestNoVersionHasEventsOfALaterOne: an event that a version did not have is refused, and
 // not guessed.
 func TestNoVersionHasEventsOfALaterOne(t *testing.T) {
-	event := ledger.AppendEvent(nil, ledger.KubeletPoolSet{Add: []string{"GPU-a"}})
-	for version := byte(1); version < ledger.CodecVersion; version++ {
-		event[0] = version
-		if got, err := ledger.ParseEvent(event); err == nil {
-			t.Errorf("version %d has the event %v", version, got)
+	for first, later := range map[byte]ledger.Event{5: ledger.KubeletPoolSet{Add: []string{"GPU-a"}}, 6: ledger.Marked{Term: "m"}} {
+		event := ledger.AppendEvent(nil, later)
+		for version := byte(1); version < first; version++ {
+			event[0] = version
+			if got, err := ledger.ParseEvent(event); err == nil {
+				t.Errorf("version %d has the event %v", version, got)
+			}
 		}
 	}
 }

@@ -31,6 +31,24 @@ type Registration struct {
 	RunsContainers bool
 	// MountsFolders: the agent mounts folders of the host in these root file systems.
 	MountsFolders bool
+	// Known is the agent's knowledge of the store's past.
+	Known KnownStore
+}
+
+// KnownStore is an agent's knowledge of the store's past.
+type KnownStore struct {
+	Revision   resource.Revision
+	Marks      ledger.Marks
+	Tx         resource.TxID
+	TxRevision resource.Revision
+	AcceptsAny bool
+}
+
+// KnownOf is the knowledge of a ledger.
+func KnownOf(l *ledger.Ledger) KnownStore {
+	k := KnownStore{Revision: l.Heard(), Marks: l.Marks(), AcceptsAny: l.AcceptsAny()}
+	k.Tx, k.TxRevision = l.Newest()
+	return k
 }
 
 // Registered is the answer to a registration.
@@ -38,6 +56,10 @@ type Registered struct {
 	// Revision is the store's of this incarnation's registration, Store the
 	// store's own then; 0 where the coordinator does not send it.
 	Revision, Store resource.Revision
+	// Marks are those of the store; zero from an older coordinator.
+	Marks ledger.Marks
+	// Lost is the part of the agent's knowledge missing in the store, or "".
+	Lost string
 }
 
 // Register records the agent's incarnation.
@@ -46,6 +68,10 @@ func (c *Coordinators) Register(ctx context.Context, r Registration) (Registered
 		Cluster: r.Cluster, NodeId: string(r.Node), Incarnation: wire.ToIncarnation(r.Incarnation),
 		Host: wire.ToHost(r.Host), AgentAddr: r.Address, Version: r.Version,
 		AssumeDeadAfterMillis: r.AssumeDeadAfter.Milliseconds(), StartsWork: r.StartsWork, RunsContainers: r.RunsContainers, MountsFolders: r.MountsFolders,
+		Known: &musterv1.KnownStore{
+			Revision: int64(r.Known.Revision), Epoch: int64(r.Known.Marks.Epoch), Term: r.Known.Marks.Term, Tx: string(r.Known.Tx), TxRevision: int64(r.Known.TxRevision),
+			Restored: r.Known.Marks.Restored, AcceptsAny: r.Known.AcceptsAny,
+		},
 	}
 	var done Registered
 	err := c.call(ctx, "register "+string(r.Node), func(ctx context.Context, client musterv1.CoordinatorClient) error {
@@ -53,7 +79,10 @@ func (c *Coordinators) Register(ctx context.Context, r Registration) (Registered
 		if err != nil {
 			return err
 		}
-		done = Registered{resource.Revision(response.GetRevision()), resource.Revision(response.GetStoreRevision())}
+		done = Registered{
+			Revision: resource.Revision(response.GetRevision()), Store: resource.Revision(response.GetStoreRevision()), Lost: response.GetLost(),
+			Marks: ledger.Marks{Epoch: resource.Epoch(response.GetEpoch()), Term: response.GetTerm(), Restored: response.GetRestored()},
+		}
 		if done.Revision < 1 || done.Store < 0 {
 			return fmt.Errorf("revision %d is not positive, or that of the store %d is negative: %w", done.Revision, done.Store, ErrBadMessage)
 		}

@@ -26,6 +26,7 @@ import (
 	"github.com/musterd/muster/coordinator/audit"
 	"github.com/musterd/muster/coordinator/count"
 	"github.com/musterd/muster/coordinator/decisions/logfile"
+	"github.com/musterd/muster/coordinator/era"
 	"github.com/musterd/muster/coordinator/gate"
 	"github.com/musterd/muster/coordinator/grpcapi"
 	"github.com/musterd/muster/coordinator/history/redis"
@@ -125,6 +126,7 @@ type Daemon struct {
 	config      Config
 	log         *slog.Logger
 	store       store.Store
+	era         *era.Keeper
 	security    security
 	coordinator *coordinator.Coordinator
 	callers     service.Authenticator // who may use the public API, over REST and gRPC
@@ -169,6 +171,9 @@ func New(ctx context.Context, c Config) (d *Daemon, err error) {
 	if d.store, err = openStore(ctx, c, registry); err != nil {
 		return d, err
 	}
+	if err = d.comparePast(ctx); err != nil {
+		return d, err
+	}
 	if err = d.claimStore(ctx); err != nil {
 		return d, err
 	}
@@ -186,7 +191,7 @@ func New(ctx context.Context, c Config) (d *Daemon, err error) {
 		Decisions:  d.openDecisions(),
 
 		EvictOnDeviceLost: c.EvictOnDeviceLost, RejectUnsatisfiable: c.RejectUnsatisfiable, PlacementPolicy: c.PlacementPolicy, PreemptionPolicy: c.PreemptionPolicy, StartsWork: c.StartsWork, Ports: c.Ports,
-		Noted: d.audit.Followed, Note: audit.NoteIn(d.store),
+		Era: d.era, Noted: d.audit.Followed, Note: audit.NoteIn(d.store),
 	}, d.store, registry)
 	if err != nil {
 		return d, err
@@ -276,7 +281,7 @@ func (d *Daemon) serveGRPC(registry prometheus.Registerer) {
 	d.grpc = grpc.NewServer(append(options, rpcauth.Limits()...)...)
 	services := rpcauth.Register(d.grpc)
 	musterv1.RegisterCoordinatorServer(services, &rpc.Server{
-		Cluster: d.config.Cluster, Store: d.store, Logger: d.log, Registered: d.coordinator.NodeRegistered, Evictor: d.coordinator.EvictFor,
+		Cluster: d.config.Cluster, Store: d.store, Logger: d.log, Registered: d.coordinator.NodeRegistered, Evictor: d.coordinator.EvictFor, Era: d.era,
 		ApproveGrowth: d.config.ApproveGrowth, OverBudget: d.refusals.overBudget,
 	})
 	schedulerv1.RegisterNodeAgentServer(services, &rpc.Heartbeats{

@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/musterd/muster/coordinator/era"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/store/etcd"
@@ -33,6 +34,22 @@ func openEtcd(ctx context.Context, c Config, registry prometheus.Registerer) (*e
 		return nil, fmt.Errorf("dataDir: %w", err)
 	}
 	return etcd.Embed(ctx, etcd.EmbedConfig{Dir: filepath.Join(c.DataDir, "etcd"), Logger: c.Logger, Metrics: registry})
+}
+
+// comparePast compares this coordinator's knowledge of the past with the store, before
+// the first write.
+func (d *Daemon) comparePast(ctx context.Context) (err error) {
+	if d.config.DataDir == "" {
+		return nil
+	}
+	if err := os.MkdirAll(d.config.DataDir, 0o700); err != nil {
+		d.log.Warn("store_past_not_kept", "error", err, "next", "make dataDir writable: this coordinator cannot notice a store that was restored while it was stopped")
+		return nil
+	}
+	if d.era, err = era.Open(d.config.DataDir, d.config.Cluster, d.config.ID, d.log); err != nil {
+		return err
+	}
+	return d.era.Start(ctx, d.store)
 }
 
 // claimStore binds the store to this coordinator's cluster, and refuses the store of

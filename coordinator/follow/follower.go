@@ -35,6 +35,9 @@ type Follower struct {
 	leads      func() bool
 	registered func(News)
 	noted      func(record.Audit)
+	saw        func(*record.KV)
+	restored   string // the mark of the last restoration of the store, or "", under mu
+	reborn     func()
 	// allocations is Options.NamespaceAllocations.
 	allocations int
 	loading     bool          // of all keys at once, under mu
@@ -96,6 +99,12 @@ type Options struct {
 	// Noted takes each change of a person that the store has, some of them more than
 	// once; it must not block. nil = nobody needs them.
 	Noted func(record.Audit)
+	// Saw takes each loaded or written key, must not block and keeps no pointer; may be
+	// nil.
+	Saw func(*record.KV)
+	// Reborn is called after the declaration of a restored store, and must not block; may
+	// be nil.
+	Reborn func()
 }
 
 // New returns a follower that has not loaded anything yet.
@@ -106,7 +115,7 @@ func New(o Options) *Follower {
 	return &Follower{
 		name: o.Name, store: o.Store, log: o.Log, check: o.Check, index: readIndex{store: o.Store}, leads: o.Leads, moved: o.Moved, forget: o.Forget,
 		registered: o.Registered, rights: o.Rights, noted: o.Noted, changed: make(chan struct{}), restart: func() {}, feeds: newFeeds(), replays: make(chan struct{}, mostReplays),
-		allocations: o.NamespaceAllocations,
+		allocations: o.NamespaceAllocations, saw: o.Saw, reborn: o.Reborn,
 	}
 }
 
@@ -183,6 +192,7 @@ func (f *Follower) load(ctx context.Context, restart func()) (resource.Revision,
 		f.put(kv)
 	}
 	f.loading = false
+	f.noteRestored(f.kvs[record.LastRestoredKey])
 	f.restart = restart
 	f.unseen = true
 	f.feeds.reloaded()
@@ -193,6 +203,12 @@ func (f *Follower) load(ctx context.Context, restart func()) (resource.Revision,
 
 // put takes a key. f.mu is held.
 func (f *Follower) put(kv record.KV) {
+	if f.saw != nil {
+		f.saw(&kv)
+	}
+	if kv.Key == record.LastRestoredKey && !f.loading {
+		f.noteRestored(kv)
+	}
 	of := f.written.take(&kv)
 	if strings.HasPrefix(kv.Key, record.RequestsPrefix) {
 		if key, r, err := readRequest(kv, of); err == nil { // else the next term reads it, and reports the fault

@@ -50,3 +50,32 @@ func (f *Follower) noteChange(kv *record.KV, of *any) bool {
 	}
 	return false
 }
+
+// noteRestored takes the last restoration of the store, or the zero value, and calls
+// reborn for a new restoration. f.mu is held.
+func (f *Follower) noteRestored(kv record.KV) {
+	mark := ""
+	if kv.ModRev != 0 {
+		r, err := record.Decode[record.Restored](kv.Key, kv.Value)
+		if err != nil {
+			f.log.Error("restoration_unreadable", "key", kv.Key, "error", err)
+			return
+		}
+		mark = r.Mark
+	}
+	fresh := mark != f.restored && f.revision != 0
+	f.restored = mark
+	if fresh && f.reborn != nil {
+		f.reborn()
+	}
+}
+
+// isOutdated reports whether a node has registered last before the store was restored.
+// f.mu is held.
+func (f *Follower) isOutdated(identity record.KV) bool {
+	if f.restored == "" || identity.ModRev == 0 {
+		return false
+	}
+	i, err := record.Decode[record.NodeIdentity](identity.Key, identity.Value)
+	return err == nil && i.Restored != f.restored
+}

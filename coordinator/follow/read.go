@@ -136,8 +136,9 @@ func (f *Follower) Facts(id resource.NodeID) lead.NodeFacts {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	lease, leased := f.kvs[record.NodeLeaseKey(id)]
+	identity := f.kvs[record.NodeIdentityKey(id)]
 	return lead.NodeFacts{
-		Node: id, Leased: leased || f.revision == 0, Ban: record.BanOf(f.kvs[record.BanKey(id)]), Identity: f.kvs[record.NodeIdentityKey(id)].ModRev,
+		Node: id, Leased: leased || f.revision == 0, Ban: record.BanOf(f.kvs[record.BanKey(id)]), Identity: identity.ModRev, Outdated: f.isOutdated(identity),
 		Status: f.kvs[record.NodeStatusKey(id)], Lease: lease.Lease, Observed: f.kvs[record.NodeObservedKey(id)].ModRev,
 		Lost: f.kvs[record.NodeLostKey(id)].ModRev,
 	}

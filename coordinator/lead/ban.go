@@ -1,6 +1,9 @@
 package lead
 
-import "github.com/musterd/muster/coordinator/record"
+import (
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/grant"
+)
 
 // follow takes over what the store has of a node. Nothing is released by a ban:
 // its allocations stay as those of a silent node do.
@@ -15,8 +18,18 @@ func (l *Leader) follow(in NodeFacts) {
 	if said.revision != n.said.revision {
 		l.judgeIdle(n)
 	}
-	before := n.ban
-	if n.setFollowed(in); (before == nil) == (n.ban == nil) {
+	before, quarantined := n.ban, n.quarantine != ""
+	n.setFollowed(in)
+	if quarantined != (n.quarantine != "") {
+		l.noteQuarantine(n)
+		l.setReady(n)
+		n.rejoins = n.connected && n.quarantine == ""
+		if n.rejoins {
+			l.out.command(id, grant.Resync{})
+		}
+		l.noteNewsOf(n)
+	}
+	if (before == nil) == (n.ban == nil) {
 		return
 	}
 	if n.ban != nil {

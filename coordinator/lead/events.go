@@ -31,6 +31,7 @@ func (l *Leader) agentEvent(e grant.Event) {
 			return
 		}
 		n.setRegistration(e.Incarnation, e.Revision)
+		n.held = ""
 		n.isolate("")
 		l.noteNewsOf(n)
 		l.onAgentReturned(n)
@@ -50,7 +51,7 @@ func (l *Leader) agentEvent(e grant.Event) {
 	case grant.Occupied:
 		l.onOccupied(n, e)
 	case grant.HealthChanged:
-		if maps.Equal(n.health, e.Health) && n.diskFull == e.DiskFull && n.memoryPressure == e.MemoryPressure && n.quarantine == Clip(e.Quarantine) {
+		if maps.Equal(n.health, e.Health) && n.diskFull == e.DiskFull && n.memoryPressure == e.MemoryPressure && n.isolated == Clip(e.Quarantine) {
 			l.idle++
 			return
 		}
@@ -71,8 +72,13 @@ func (l *Leader) onOccupied(n *node, e grant.Occupied) {
 	}
 	before, could, sick, nominated := n.view.Free, n.offers(), n.health, n.nominated()
 	n.mirror.reset(e.Occupancy.Grants, e.LedgerHash)
-	grown := n.view.Grown()
+	grown, rejoins := n.view.Grown(), n.rejoins
 	l.setOccupancy(n, e.Occupancy)
+	if rejoins && n.quarantine == "" { // commands were left out meanwhile
+		for _, tx := range l.attemptsOn(e.Node) {
+			l.step(l.attempts[tx], txn.Reconnected{Node: e.Node})
+		}
+	}
 	switch {
 	case before == nil, could != n.offers(), !maps.Equal(sick, n.health), !before.Equal(n.view.Free), !slices.Equal(nominated, n.nominated()):
 		l.wakeFor(n)

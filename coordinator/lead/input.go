@@ -84,6 +84,7 @@ type (
 		Lease    record.LeaseID // of the agent's heartbeats, 0 for none
 		Ban      *record.Ban
 		Identity resource.Revision // of the registration, 0 for none
+		Outdated bool              // the registration is older than the store's last restoration
 		Status   record.KV         // the agent's last report; zero for none
 		Observed resource.Revision // of the leader's observation, 0 for none
 		Lost     resource.Revision // of the key of lost devices, 0 for none
@@ -224,5 +225,5 @@ func (l *Leader) react(in Input) {
 
 // Same reports whether f equals o.
 func (f NodeFacts) Same(o NodeFacts) bool {
-	return f.Leased == o.Leased && f.Lease == o.Lease && f.Status.ModRev == o.Status.ModRev && f.Identity == o.Identity && f.Observed == o.Observed && f.Lost == o.Lost && (f.Ban == nil) == (o.Ban == nil) && (f.Ban == nil || *f.Ban == *o.Ban)
+	return f.Leased == o.Leased && f.Lease == o.Lease && f.Status.ModRev == o.Status.ModRev && f.Identity == o.Identity && f.Outdated == o.Outdated && f.Observed == o.Observed && f.Lost == o.Lost && (f.Ban == nil) == (o.Ban == nil) && (f.Ban == nil || *f.Ban == *o.Ban)
 }

@@ -45,12 +45,15 @@ type node struct {
 	unheard        bool        // its lease is over
 	assumption     assumption  // the leader's
 	// quarantine is the reason why the agent makes no promises and obeys no
-	// command, "" outside quarantine. grants is the agent's last report of
+	// command, "" outside quarantine: isolated by the agent, outdated by the
+	// registration, held by a reconciliation. grants is the agent's last report of
 	// grants, told counts the reports, and known: that report was complete.
-	quarantine string
-	grants     map[resource.TxID]grant.Grant
-	told       uint64
-	known      bool
+	quarantine, isolated, outdated, held string
+	rejoins                              bool // with the next report of all grants
+
+	grants map[resource.TxID]grant.Grant
+	told   uint64
+	known  bool
 	// accused is the reason for the node's isolation, until the store has the
 	// reason.
 	accused  *record.Violation

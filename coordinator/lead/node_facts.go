@@ -1,6 +1,7 @@
 package lead
 
 import (
+	"cmp"
 	"maps"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/musterd/muster/coordinator/admission"
 	"github.com/musterd/muster/coordinator/lead/form"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/resource/registry"
@@ -51,7 +53,8 @@ func (n *node) setBan(b *record.Ban) { n.ban = b }
 func (n *node) setFollowed(f NodeFacts) {
 	n.observed.follow(f.Observed)
 	n.lost.follow(f.Lost)
-	n.leased, n.lease, n.identity, n.ban = f.Leased, f.Lease, f.Identity, f.Ban
+	n.leased, n.lease, n.identity, n.ban, n.outdated = f.Leased, f.Lease, f.Identity, f.Ban, shown.Outdated(f.Outdated)
+	n.setQuarantine(n.isolated)
 }
 
 // setUnheard notes whether nobody hears the agent.
@@ -82,7 +85,9 @@ func (n *node) finishLearning() (again bool) {
 }
 
 // setQuarantine takes over why the agent promises nothing, "" while it does.
-func (n *node) setQuarantine(why string) { n.quarantine = why }
+func (n *node) setQuarantine(why string) {
+	n.isolated, n.quarantine = why, cmp.Or(why, n.outdated, n.held)
+}
 
 // setGrants keeps everything that an agent holds for leaders.
 func (n *node) setGrants(o grant.Occupancy) {
@@ -101,8 +106,9 @@ func (n *node) setGrants(o grant.Occupancy) {
 	}
 	n.observed.setLocal(sumOf(local), sumOf(pool))
 	n.followLimit()
-	n.known = n.quarantine != "" || n.revision != 0 // an agent that registers says nothing
+	n.known = n.isolated != "" || n.revision != 0 // an agent that registers says nothing
 	n.told++
+	n.rejoins = n.rejoins && n.quarantine != ""
 }
 
 // pooledDevices is a grant with its devices alone: a kubelet's pool has nothing else.

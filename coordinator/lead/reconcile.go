@@ -93,16 +93,14 @@ func (r ReconcileNode) serve(l *Leader, c *call) {
 	l.reconcile(r.Node, r.Options, func(got *api.Reconciliation, status *api.Status) { c.answer(got, status) })
 }
 
-// reconcile begins a reconciliation, if the node is in quarantine and no other
-// one is under way. answer runs once, in the loop.
+// reconcile begins a reconciliation, if no other one is under way. A node outside
+// quarantine is held, for no new promise meanwhile. answer runs once, in the loop.
 func (l *Leader) reconcile(id resource.NodeID, o api.ReconcileOptions, answer func(*api.Reconciliation, *api.Status)) {
 	switch n := l.nodes[id]; {
 	case n == nil || n.specRev == 0 && n.quarantine == "":
 		answer(nil, api.Errorf(404, "node %s not found", id))
 	case !n.connected:
 		answer(nil, api.Errorf(409, "node %s is not connected: what its agent holds is not known. Start the agent, or fence the node", id).Because(api.FailedPrecondition))
-	case n.quarantine == "":
-		answer(nil, api.Errorf(409, "node %s is not in quarantine: there is nothing to reconcile", id).Because(api.FailedPrecondition))
 	case l.reconciling:
 		answer(nil, api.Errorf(409, "another node is being reconciled; ask again"))
 	default:
@@ -114,6 +112,11 @@ func (l *Leader) reconcile(id resource.NodeID, o api.ReconcileOptions, answer fu
 			r.grace = time.Duration(*o.GracePeriodSeconds) * time.Second
 		}
 		l.reconciling, l.reconciliation = true, r
+		if o.Mode != "" && n.quarantine == "" {
+			n.held = "the node is being reconciled"
+			n.setQuarantine(n.isolated)
+			l.setReady(n)
+		}
 	}
 }
 
@@ -170,6 +173,11 @@ func (r *reconciliation) enter(s reconciliationStage) bool {
 func (r *reconciliation) end(report *api.Reconciliation, status *api.Status) bool {
 	r.l.cancel(r.patience)
 	r.l.reconciling, r.l.reconciliation = false, nil
+	if n := r.l.nodes[r.id]; n != nil && n.held != "" {
+		n.held, n.rejoins = "", true
+		n.setQuarantine(n.isolated)
+		r.l.out.command(r.id, grant.Resync{})
+	}
 	r.answer(report, status)
 	return false
 }

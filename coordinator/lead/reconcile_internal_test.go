@@ -2,6 +2,8 @@ package lead
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -387,7 +389,14 @@ func trimmed(script string) string {
 }
 
 func TestReconciliationAsAValue(t *testing.T) {
-	for _, scripts := range []map[string]string{reconciliationScripts, reconciliationsCutShort} {
+	filed := map[string]string{}
+	paths, _ := filepath.Glob("testdata/reconciliations/*")
+	for _, path := range paths {
+		script, err := os.ReadFile(path)
+		must(err)
+		filed[filepath.Base(path)] = string(script)
+	}
+	for _, scripts := range []map[string]string{reconciliationScripts, reconciliationsCutShort, filed} {
 		for name, script := range scripts {
 			t.Run(name, func(t *testing.T) {
 				if diff := cmp.Diff(trimmed(script), newPlay(t).run(script)); diff != "" {

@@ -128,7 +128,7 @@ func (r *reconciliation) unknown() resource.NodeID {
 // collect takes the grants that the agents have reported.
 func (r *reconciliation) collect() {
 	n := r.l.nodes[r.id]
-	r.why = cmp.Or(n.quarantine, r.why)
+	r.why = cmp.Or(n.isolated, n.outdated, r.why)
 	for _, tx := range slices.Sorted(maps.Keys(n.grants)) {
 		g := &lost{Grant: n.grants[tx], holders: map[resource.NodeID]grant.Grant{}}
 		if g.State == grant.Tombstone {
@@ -150,7 +150,7 @@ func (r *reconciliation) judge() {
 	n := r.l.nodes[r.id]
 	for _, tx := range r.l.attemptsOn(r.id) {
 		a, g := r.l.attempts[tx], n.grants[tx]
-		if !a.machine.Undecided() && endsHere(g.State) {
+		if !a.machine.Undecided() && g.State.Ends() {
 			r.back = append(r.back, returned{tx: tx, path: a.unit.path, unit: a.unit.record.UID, state: a.machine.State(), outcome: a.outcomeWhereBack()})
 		}
 	}
@@ -159,12 +159,6 @@ func (r *reconciliation) judge() {
 			g.problem, g.partial = r.problem(g)
 		}
 	}
-}
-
-// endsHere reports whether an agent in this state holds nothing of a
-// transaction, or has been told to stop it.
-func endsHere(s grant.State) bool {
-	return s != grant.Held && s != grant.Evicting && s != grant.Reserved
 }
 
 // held reports whether the agent keeps it until somebody decides.
@@ -202,7 +196,7 @@ func (r *reconciliation) problem(g *lost) (text string, forGood bool) {
 	} else if u := r.l.unitOf(g.Unit); u != nil { // I6: a unit is live in one transaction
 		return fmt.Sprintf("its unit %s is %s without it", u.path, u.lifecycle), u.attempt != nil && !u.attempt.machine.Undecided()
 	}
-	size, contradiction := g.unitMembers(stored)
+	size, contradiction := grant.UnitMembers(stored, g.holders)
 	switch {
 	case contradiction != "":
 		return contradiction, true
@@ -216,7 +210,7 @@ func (r *reconciliation) problem(g *lost) (text string, forGood bool) {
 	}
 	for _, at := range r.l.state.Nodes() { // any node may hold members of a gang
 		n := r.l.nodes[at.ID]
-		if away := !n.connected || n.quarantine == "" && n.revision == 0; away && (n.fence == nil || !n.fence.dead) {
+		if away := !n.connected || n.isolated == "" && n.revision == 0; away && (n.fence == nil || !n.fence.dead) {
 			return fmt.Sprintf("node %s is not heard and may hold members of it: bring it back, or say that it is dead with muster fence %s --confirm-dead", at.ID, at.ID), false
 		}
 	}
@@ -226,23 +220,6 @@ func (r *reconciliation) problem(g *lost) (text string, forGood bool) {
 		}
 	}
 	return "", false
-}
-
-// unitMembers is how many members the unit of a grant has: as many as the store
-// says, where the unit waits there, and the agents; 0 where nobody says so. A
-// contradiction is permanent, since nobody knows which of them is wrong.
-func (g *lost) unitMembers(stored int) (size int, contradiction string) {
-	size, source := stored, "the store"
-	for _, id := range slices.Sorted(maps.Keys(g.holders)) {
-		switch said := g.holders[id].UnitMembers; {
-		case said == 0 || said == size:
-		case size == 0:
-			size, source = said, fmt.Sprintf("node %s", id)
-		default:
-			return 0, fmt.Sprintf("its unit has %d members by the agent of node %s, and %d by %s", said, id, size, source)
-		}
-	}
-	return size, ""
 }
 
 // alone reports whether a grant is of a unit that has one member by its kind.

@@ -10,8 +10,8 @@ import (
 )
 
 // orderOfReads is ADR 10 in letters (see letters), of a reconciliation that may
-// end after any of its steps.
-var orderOfReads = regexp.MustCompile(`^((SI)*S?|(SI)+T+R*W*(IC?)?)$`)
+// end after any of its steps. A node outside quarantine is asked for all grants at the end.
+var orderOfReads = regexp.MustCompile(`^((SI)*S?|(SI)+T+R*W*(IC?)?)T?$`)
 
 // letters shorten the effects of a reconciliation: reads of a Specification, an
 // Identity, a Record; Tell everything; Writes of records; the Command that ends

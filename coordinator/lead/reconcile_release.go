@@ -139,6 +139,7 @@ func (r *reconciliation) tell() bool {
 		if !n.connected {
 			return r.refuse(api.Errorf(409, "the agent of node %s was disconnected before it was told; ask again: what was adopted is not adopted twice", r.id).Because(api.FailedPrecondition))
 		}
+		n.clearRegistration()
 		r.l.out.command(r.id, grant.Reconcile{Epoch: r.l.epoch, Revision: r.revision, Adopted: r.adopted, Released: r.released, Grace: r.grace})
 	}
 	r.l.out.warn("node_reconciled", "node", r.id, "mode", r.options.Mode, "adopted", r.adopted, "released", r.released, "ended", r.ended)

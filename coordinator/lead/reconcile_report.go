@@ -1,10 +1,8 @@
 package lead
 
 import (
-	"strings"
-
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/grant"
 )
 
@@ -14,24 +12,24 @@ func (r *reconciliation) makeReport() *api.Reconciliation {
 		Kind: "Reconciliation", Node: string(r.id), Mode: r.options.Mode, Quarantine: r.why, Grants: []api.ReconciledGrant{}, Records: []api.ReconciledRecord{},
 	}
 	for _, g := range r.grants {
-		shown := api.ReconciledGrant{
-			Transaction: string(g.Tx), Unit: g.Name, Tenant: string(g.Tenant), State: shownState(g.State), Record: g.record.String(),
+		entry := api.ReconciledGrant{
+			Transaction: string(g.Tx), Unit: g.Name, Tenant: string(g.Tenant), State: shown.GrantState(g.State), Record: g.record.String(),
 		}
 		for _, m := range g.Members {
-			shown.Members = append(shown.Members, m.Index)
+			entry.Members = append(entry.Members, m.Index)
 			for _, d := range m.Assignment.GPUs {
-				shown.Devices = append(shown.Devices, d.UUID)
+				entry.Devices = append(entry.Devices, d.UUID)
 			}
 			for _, d := range m.Assignment.MIG {
-				shown.Devices = append(shown.Devices, d.UUID)
+				entry.Devices = append(entry.Devices, d.UUID)
 			}
 		}
-		shown.Adopt, shown.Release = g.outcomes()
-		report.Grants = append(report.Grants, shown)
+		entry.Adopt, entry.Release = g.outcomes()
+		report.Grants = append(report.Grants, entry)
 	}
 	for _, b := range r.back {
 		report.Records = append(report.Records, api.ReconciledRecord{
-			Transaction: string(b.tx), Unit: b.path, Record: stateOfRecord(b.state).String(), Outcome: b.outcome,
+			Transaction: string(b.tx), Unit: b.path, Record: b.state.Record().String(), Outcome: b.outcome,
 		})
 	}
 	return report
@@ -54,23 +52,4 @@ func (g *lost) outcomes() (adopt, release string) {
 		return "refused: " + g.problem, "stopped"
 	}
 	return "adopted", "stopped"
-}
-
-// stateOfRecord is that of a machine which is decided and has not ended.
-func stateOfRecord(s txn.State) grant.RecordState {
-	switch {
-	case s <= txn.Noticing:
-		return grant.RecordCommitted
-	case s <= txn.Ending:
-		return grant.RecordEvicting
-	}
-	return grant.RecordReleasing
-}
-
-// shownState is the API's word for a grant's state.
-func shownState(s grant.State) string {
-	if s == grant.Tombstone {
-		return "freed"
-	}
-	return strings.ToLower(s.String())
 }

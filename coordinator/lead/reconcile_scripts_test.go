@@ -142,7 +142,7 @@ var reconciliationScripts = map[string]string{
 		  tells n1: commit lost
 		  answers: 1 grants, 1 records
 		> look n1
-		  answers 409: node n1 is not in quarantine: there is nothing to reconcile
+		  reads nodes/n1/spec
 		> look n3
 		  answers 404: node n3 not found
 	`,
@@ -234,30 +234,5 @@ var reconciliationScripts = map[string]string{
 		> lost is forgotten
 		> the store answers
 		  ends the term: unit default/alloc/lost/0 was forgotten while the record of u-lost.3.1.01000000000000000000000000000000 was made again
-	`,
-	"it goes on when its client has left": `
-		> n1 connects in quarantine: lost 0
-		> release n1
-		  reads nodes/n1/spec
-		> the client gives up
-		> the store answers
-		  reads nodes/n1/identity
-		> the store answers
-		  tells n1: tell everything
-		> n1 tells all
-		  reads tx/lost
-		> the store answers
-		  writes tx/back RELEASING, units/default/alloc/back/0
-		> the store answers
-		  writes tx/lost ABORTED
-		> the store answers
-		  reads nodes/n1/identity
-		> look n1
-		  answers 409: another node is being reconciled; ask again
-		> the store answers
-		  tells n1: adopted nothing, released lost
-		  logs node_reconciled
-		> n1 registers
-		  tells n1: release back, StoreRestored
 	`,
 }

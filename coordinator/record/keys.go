@@ -36,7 +36,21 @@ const (
 	ClusterKey = Root + "cluster"
 	// ConfiguredKey holds Configured. It lies below no prefix.
 	ConfiguredKey = Root + "configured"
+	// TermsPrefix holds Term: the candidacies for the leader's office.
+	TermsPrefix = Root + "terms/"
+	// RestoredPrefix holds Restored: the declared restorations.
+	RestoredPrefix = Root + "restored/"
+	// LastRestoredKey holds the last Restored again, below no prefix.
+	LastRestoredKey = Root + "restored"
 )
+
+// TermKey is the key of the term with a mark; the create revision is the term's epoch.
+func TermKey(mark string) string { return join(TermsPrefix, mark) }
+
+// RestoredKey is the key of a restoration noticed at a revision of the restored store.
+func RestoredKey(at resource.Revision) string {
+	return RestoredPrefix + fmt.Sprintf("%016x", int64(at))
+}
 
 // NamedKey is the key of an object that has a name alone, below a prefix of its kind.
 func NamedKey(prefix, name string) string { return join(prefix, name) }

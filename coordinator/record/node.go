@@ -25,6 +25,9 @@ type NodeIdentity struct {
 	// AssumeDeadMillis: without contact for that long this incarnation's agent
 	// begins to stop what it was granted. 0 where its operator has not opted in.
 	AssumeDeadMillis int64 `json:"assumeDeadMillis,omitempty"`
+	// Restored is the mark of the last restoration of the store accepted by the agent, or
+	// "".
+	Restored string `json:"restored,omitempty"`
 }
 
 // NodeSpec is what a node has and who may use it (NodeSpecKey).

@@ -153,7 +153,6 @@ var elsewhere = map[string]int{
 	"DELETE /api/v1/nodes/{name}":                      http.StatusConflict, // the agent is alive
 	"GET /api/v1/events/{name}":                        http.StatusNotFound, // the name depends on the event
 	"GET /api/v1/namespaces/{namespace}/events/{name}": http.StatusNotFound,
-	"POST /api/v1/nodes/{name}/reconcile":              http.StatusConflict, // it is not in quarantine
 
 	"GET /api/v1/history/status": http.StatusNotFound, "GET /api/v1/history/verify": http.StatusNotFound, "POST /api/v1/history/rebuild": http.StatusNotFound, "POST /api/v1/history/prune": http.StatusNotFound, // none is kept
 

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/musterd/muster/coordinator/era"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
@@ -41,6 +42,8 @@ type Server struct {
 	// until an operator has approved it. Without it, every registration is
 	// approved.
 	ApproveGrowth bool
+	// Era is this coordinator's knowledge of the store's past; may be nil.
+	Era *era.Keeper
 
 	spent spending
 }
@@ -84,6 +87,10 @@ func (s *Server) Register(ctx context.Context, r *musterv1.RegisterRequest) (*mu
 	if err := s.spend(node, Registrations); err != nil {
 		return nil, err
 	}
+	past, err := s.judgePast(ctx, node, r.GetKnown(), &identity)
+	if err != nil {
+		return nil, storeStatus(err, "register "+string(node))
+	}
 	for range attempts {
 		done, err := s.register(ctx, node, identity, fresh)
 		if err != nil {
@@ -91,6 +98,7 @@ func (s *Server) Register(ctx context.Context, r *musterv1.RegisterRequest) (*mu
 		}
 		if done != nil {
 			s.Logger.Info("node_registers", "node", node, "incarnation", incarnation.String(), "revision", done.GetRevision())
+			done.Epoch, done.Term, done.Restored, done.Lost = past.Epoch, past.Term, past.Restored, past.Lost
 			return done, nil
 		}
 	}

@@ -2,6 +2,7 @@ package shown
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/musterd/muster/api"
@@ -99,4 +100,12 @@ func Instant(millis int64) string {
 		return ""
 	}
 	return time.UnixMilli(millis).UTC().Format(time.RFC3339)
+}
+
+// GrantState is the API's word for a grant's state.
+func GrantState(s grant.State) string {
+	if s == grant.Tombstone {
+		return "freed"
+	}
+	return strings.ToLower(s.String())
 }

@@ -278,3 +278,13 @@ func lastTold(c record.Condition) string {
 	}
 	return "it was " + c.Status + " when the agent was last heard: " + c.Message
 }
+
+// Outdated is the reason for the quarantine of a node before the agent has accepted the
+// last restoration of the store, or "".
+func Outdated(is bool) string {
+	if !is {
+		return ""
+	}
+	return "the node registered last before the store was restored from a backup; " +
+		"what runs goes on, nothing new is placed there until `muster reconcile` adopts or releases what it holds"
+}

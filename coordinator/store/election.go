@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
@@ -98,6 +99,14 @@ func (c *Candidate) Campaign(ctx context.Context) (*Leadership, error) {
 	if err != nil {
 		return nil, err
 	}
+	var term []record.Op
+	if c.prefix == record.LeaderPrefix { // the epoch is the create revision of both keys
+		mark, err := record.PutRecord(record.TermKey(rand.Text()), record.Term{ID: c.address.ID})
+		if err != nil {
+			return nil, err
+		}
+		term = append(term, mark)
+	}
 	if err := c.giveBack(ctx); err != nil {
 		return nil, fmt.Errorf("campaign for leadership: %w", err)
 	}
@@ -110,7 +119,7 @@ func (c *Candidate) Campaign(ctx context.Context) (*Leadership, error) {
 	c.leases[lease.ID] = true
 	c.mu.Unlock()
 	l := &Leadership{candidate: c, store: s, lease: lease, renewed: granted, Key: record.CandidateKey(c.prefix, lease.ID), done: make(chan struct{})}
-	result, err := s.Txn(ctx, record.Txn{If: []record.Compare{record.Absent(l.Key)}, Then: []record.Op{record.PutLeased(l.Key, value, lease.ID)}})
+	result, err := s.Txn(ctx, record.Txn{If: []record.Compare{record.Absent(l.Key)}, Then: append(term, record.PutLeased(l.Key, value, lease.ID))})
 	if err == nil && !result.Succeeded {
 		err = errors.New("its key exists already")
 	}
@@ -128,7 +137,30 @@ func (c *Candidate) Campaign(ctx context.Context) (*Leadership, error) {
 		l.revoke(ctx)
 		return nil, fmt.Errorf("campaign for leadership as %s: %w", l.Key, err)
 	}
+	if c.prefix == record.LeaderPrefix {
+		l.forgetTerms(ctx)
+	}
 	return l, nil
+}
+
+// KeptTerms is how many of the newest terms the store keeps.
+const KeptTerms = 256
+
+// forgetTerms deletes the keys of the oldest terms. After a failure the next leader
+// deletes them.
+func (l *Leadership) forgetTerms(ctx context.Context) {
+	terms, _, err := l.store.Range(ctx, record.TermsPrefix, RangeOptions{})
+	if err != nil || len(terms) <= KeptTerms {
+		return
+	}
+	slices.SortFunc(terms, func(a, b record.KV) int {
+		return cmp.Or(cmp.Compare(a.CreateRev, b.CreateRev), cmp.Compare(a.Key, b.Key))
+	})
+	t := record.Txn{If: []record.Compare{l.Held()}}
+	for _, kv := range terms[:min(len(terms)-KeptTerms, l.store.MaxTxnOps()/2)] {
+		t.Then = append(t.Then, record.Delete(kv.Key))
+	}
+	_, _ = l.store.Txn(ctx, t)
 }
 
 // Held is the compare that every Txn of this leader carries: it fails from the

@@ -295,3 +295,14 @@ func (m *Machine) String() string {
 	}
 	return fmt.Sprintf("%s victims-freed=%d/%d", s, freed, len(m.victims))
 }
+
+// Record is the state of the record of a machine between the decision and the end.
+func (s State) Record() grant.RecordState {
+	switch {
+	case s <= Noticing:
+		return grant.RecordCommitted
+	case s <= Ending:
+		return grant.RecordEvicting
+	}
+	return grant.RecordReleasing
+}

@@ -84,7 +84,7 @@ func launch(t *testing.T, name string, env []string, program string, args ...str
 
 // aged are the alarms of an agent whose store is restored: that it is in
 // quarantine, and what it has seen of records that came back before it was.
-var aged = regexp.MustCompile(`protocol_alarm node=\S+ alarm="(quarantine: the store is at|transaction \S+ is COMMITTED at revision \d+ and (NONE|TOMBSTONE) here)`)
+var aged = regexp.MustCompile(`protocol_alarm node=\S+ alarm="(quarantine: the store (is at|was restored)|transaction \S+ is COMMITTED at revision \d+ and (NONE|TOMBSTONE) here)`)
 
 // judge fails the test for what no program may ever write.
 func (p *process) judge(t *testing.T) {

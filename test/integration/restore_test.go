@@ -133,7 +133,7 @@ func TestARestoredStoreIsReconciled(t *testing.T) {
 	// may find that all is done.
 	for _, args := range [][]string{{adopted, "--adopt"}, {"--all", "--release", "--grace", "0s"}} {
 		programs.Eventually(t, patience, fmt.Sprint("muster reconcile ", args), func() error {
-			if out, stderr, code := c.tries(append([]string{"reconcile"}, args...)...); code != 0 && !strings.Contains(stderr, "is not in quarantine") {
+			if out, stderr, code := c.tries(append([]string{"reconcile"}, args...)...); code != 0 {
 				return fmt.Errorf("code %d\n%s%s", code, out, stderr)
 			}
 			return nil

@@ -131,6 +131,7 @@ var table = map[string]row{
 	"agent/rpc":                       {layer: adapter, neighbours: []string{"agent/usage", "pki", "proto/muster/v1", "proto/scheduler/v1", "rpcauth", "wire", "wire/limits"}},
 	"coordinator/objects/objectstest": {layer: adapter, testOnly: true},
 	"coordinator/store":               {layer: adapter},
+	"coordinator/era":                 {layer: adapter, neighbours: []string{"coordinator/store"}},
 	"coordinator/store/etcd":          {layer: adapter, neighbours: []string{"coordinator/store"}},
 	"coordinator/store/mem":           {layer: adapter, neighbours: []string{"coordinator/store"}},
 	"coordinator/store/storetest":     {layer: adapter, neighbours: []string{"coordinator/store"}, testOnly: true},
@@ -158,7 +159,7 @@ var table = map[string]row{
 	"coordinator/rest/restdoc":                    {layer: adapter, neighbours: []string{"coordinator/rest", "coordinator/service"}, testOnly: true},
 	"coordinator/grpcapi":                         {layer: adapter, neighbours: []string{"coordinator/gate", "coordinator/service", "proto/muster/api/v1", "proto/muster/v1", "rpcauth", "wire"}},
 	"coordinator/enroll":                          {layer: adapter, neighbours: []string{"coordinator/store", "pki", "pki/folder", "proto/muster/v1", "rpcauth"}},
-	"coordinator/rpc":                             {layer: adapter, neighbours: []string{"coordinator/store", "proto/muster/v1", "proto/scheduler/v1", "wire", "wire/limits"}},
+	"coordinator/rpc":                             {layer: adapter, neighbours: []string{"coordinator/era", "coordinator/store", "proto/muster/v1", "proto/scheduler/v1", "wire", "wire/limits"}},
 
 	"agent":              {layer: owner},
 	"coordinator":        {layer: owner, neighbours: []string{"coordinator/follow"}},

@@ -132,6 +132,8 @@ func opStep(op record.Op) (name string, node resource.NodeID) {
 		{record.RequestsPrefix, "txn request", "txn request"},
 		{record.QuotaPrefix, "txn quota", "txn quota"},
 		{record.LeaderPrefix, "txn candidacy", ""},
+		{record.TermsPrefix, "txn candidacy", ""}, // beside the candidate's key
+		{record.LastRestoredKey, "txn restored", ""},
 	} {
 		if strings.HasPrefix(op.Key, row.prefix) {
 			if op.Delete {
@@ -215,6 +217,8 @@ func readStep(verb, key string) (name string, node resource.NodeID) {
 		{record.JobsPrefix, "job"},
 		{record.OrderPrefix, "order"},
 		{record.LeaderPrefix, "leader"},
+		{record.TermsPrefix, "leader"},
+		{record.LastRestoredKey, "restored"},
 		{record.QuotaPrefix, "quota"},
 		{record.RequestsPrefix, "request"},
 		{record.NodesPrefix, "nodes"},

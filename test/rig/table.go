@@ -47,6 +47,7 @@ var Steps = map[string]string{
 	"txn collect":       "records that everybody has acknowledged are removed (1)",
 
 	"read leader":        "who leads, and whether the own candidacy is first",
+	"read restored":      "whether the store was restored: before a registration (5)",
 	"read everything":    "the whole state as of one revision, at the start of a coordinator (4)",
 	"watch everything":   "a coordinator follows every change, leading or not",
 	"read node identity": "which incarnation is registered: before a session, a registration, a lease",

@@ -239,9 +239,22 @@ var coordinatorFields = map[string]Limit{
 	"muster.v1.RegisterRequest.starts_work":              boolean,
 	"muster.v1.RegisterRequest.runs_containers":          boolean,
 	"muster.v1.RegisterRequest.mounts_folders":           boolean,
+	"muster.v1.RegisterRequest.known":                    message,
+
+	"muster.v1.KnownStore.revision":    natural,
+	"muster.v1.KnownStore.epoch":       natural,
+	"muster.v1.KnownStore.term":        id(maxID),
+	"muster.v1.KnownStore.tx":          transaction,
+	"muster.v1.KnownStore.tx_revision": natural,
+	"muster.v1.KnownStore.restored":    id(maxID),
+	"muster.v1.KnownStore.accepts_any": boolean,
 
 	"muster.v1.RegisterResponse.revision":       natural,
 	"muster.v1.RegisterResponse.store_revision": natural,
+	"muster.v1.RegisterResponse.epoch":          natural,
+	"muster.v1.RegisterResponse.term":           id(maxID),
+	"muster.v1.RegisterResponse.restored":       id(maxID),
+	"muster.v1.RegisterResponse.lost":           prose(2 * MaxReason),
 
 	"muster.v1.ReadNodeRequest.node_id":   nodeName,
 	"muster.v1.ReadNodeResponse.records":  listOf(2*MaxGrants, message),

@@ -151,7 +151,7 @@ func nodeRoutes() map[string]description {
 		"POST " + node + "/fence": {text: "Fences a node, so that no transaction counts on its agent's promises. With confirmDead its units end as NodeLost.", body: "FenceOptions", optional: true, answer: "Node", code: 200, refusals: map[int]string{409: alive}, example: `/api/v1/nodes/gpu-1/fence {"force": true}`},
 		"POST " + node + "/reconcile": {
 			text: "Ends a node's quarantine after the store was restored from a backup, or shows the effect where the body has no mode.", body: "ReconcileOptions", optional: true, answer: "Reconciliation", code: 200,
-			refusals: map[int]string{409: "the node is not in quarantine or not connected, or another node is being reconciled"}, example: "/api/v1/nodes/gpu-1/reconcile",
+			refusals: map[int]string{409: "the node is not connected, or another node is being reconciled"}, example: "/api/v1/nodes/gpu-1/reconcile",
 		},
 	}
 }

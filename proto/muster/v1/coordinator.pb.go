@@ -81,7 +81,7 @@ func (x Record_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Record_State.Descriptor instead.
 func (Record_State) EnumDescriptor() ([]byte, []int) {
-	return file_muster_v1_coordinator_proto_rawDescGZIP(), []int{4, 0}
+	return file_muster_v1_coordinator_proto_rawDescGZIP(), []int{5, 0}
 }
 
 type RegisterRequest struct {
@@ -105,6 +105,9 @@ type RegisterRequest struct {
 	// mounts_folders: the agent mounts folders of the host in these root file systems. Other
 	// agents get no member with mounts.
 	MountsFolders bool `protobuf:"varint,10,opt,name=mounts_folders,json=mountsFolders,proto3" json:"mounts_folders,omitempty"`
+	// known is what the agent knows of the store's past; absent from agents of older
+	// versions.
+	Known         *KnownStore `protobuf:"bytes,11,opt,name=known,proto3" json:"known,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -209,6 +212,111 @@ func (x *RegisterRequest) GetMountsFolders() bool {
 	return false
 }
 
+func (x *RegisterRequest) GetKnown() *KnownStore {
+	if x != nil {
+		return x.Known
+	}
+	return nil
+}
+
+// KnownStore is what an agent knows of the store's past. The coordinator compares it with
+// the store before it writes the registration (ADR 138).
+type KnownStore struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Revision int64                  `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"` // the highest that it has heard of
+	// epoch and term are those of the newest term at the last registration.
+	Epoch int64  `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Term  string `protobuf:"bytes,3,opt,name=term,proto3" json:"term,omitempty"`
+	// tx is a transaction whose record was written at tx_revision; empty for none.
+	Tx         string `protobuf:"bytes,4,opt,name=tx,proto3" json:"tx,omitempty"`
+	TxRevision int64  `protobuf:"varint,5,opt,name=tx_revision,json=txRevision,proto3" json:"tx_revision,omitempty"`
+	// restored is the mark of the last restoration that the agent has accepted.
+	Restored string `protobuf:"bytes,6,opt,name=restored,proto3" json:"restored,omitempty"`
+	// accepts_any: the agent has nothing that a restoration concerns, and accepts the last one.
+	AcceptsAny    bool `protobuf:"varint,7,opt,name=accepts_any,json=acceptsAny,proto3" json:"accepts_any,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KnownStore) Reset() {
+	*x = KnownStore{}
+	mi := &file_muster_v1_coordinator_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KnownStore) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KnownStore) ProtoMessage() {}
+
+func (x *KnownStore) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_coordinator_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KnownStore.ProtoReflect.Descriptor instead.
+func (*KnownStore) Descriptor() ([]byte, []int) {
+	return file_muster_v1_coordinator_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *KnownStore) GetRevision() int64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+func (x *KnownStore) GetEpoch() int64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *KnownStore) GetTerm() string {
+	if x != nil {
+		return x.Term
+	}
+	return ""
+}
+
+func (x *KnownStore) GetTx() string {
+	if x != nil {
+		return x.Tx
+	}
+	return ""
+}
+
+func (x *KnownStore) GetTxRevision() int64 {
+	if x != nil {
+		return x.TxRevision
+	}
+	return 0
+}
+
+func (x *KnownStore) GetRestored() string {
+	if x != nil {
+		return x.Restored
+	}
+	return ""
+}
+
+func (x *KnownStore) GetAcceptsAny() bool {
+	if x != nil {
+		return x.AcceptsAny
+	}
+	return false
+}
+
 type RegisterResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// revision of the store that carries the registration.
@@ -216,13 +324,23 @@ type RegisterResponse struct {
 	// store_revision is that of the store at the registration. It only grows, as
 	// long as the store has not been restored from a backup.
 	StoreRevision int64 `protobuf:"varint,2,opt,name=store_revision,json=storeRevision,proto3" json:"store_revision,omitempty"`
+	// epoch and term are those of the newest term that the store has; empty where the
+	// coordinator does not know it.
+	Epoch int64  `protobuf:"varint,3,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Term  string `protobuf:"bytes,4,opt,name=term,proto3" json:"term,omitempty"`
+	// restored is the mark of the last restoration of the store, empty for none.
+	Restored string `protobuf:"bytes,5,opt,name=restored,proto3" json:"restored,omitempty"`
+	// lost says in words which part of the agent's knowledge the store does not have, or
+	// that the store was restored since the agent registered: the agent goes into
+	// quarantine. Empty otherwise.
+	Lost          string `protobuf:"bytes,6,opt,name=lost,proto3" json:"lost,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RegisterResponse) Reset() {
 	*x = RegisterResponse{}
-	mi := &file_muster_v1_coordinator_proto_msgTypes[1]
+	mi := &file_muster_v1_coordinator_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -234,7 +352,7 @@ func (x *RegisterResponse) String() string {
 func (*RegisterResponse) ProtoMessage() {}
 
 func (x *RegisterResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_coordinator_proto_msgTypes[1]
+	mi := &file_muster_v1_coordinator_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -247,7 +365,7 @@ func (x *RegisterResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterResponse.ProtoReflect.Descriptor instead.
 func (*RegisterResponse) Descriptor() ([]byte, []int) {
-	return file_muster_v1_coordinator_proto_rawDescGZIP(), []int{1}
+	return file_muster_v1_coordinator_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *RegisterResponse) GetRevision() int64 {
@@ -264,6 +382,34 @@ func (x *RegisterResponse) GetStoreRevision() int64 {
 	return 0
 }
 
+func (x *RegisterResponse) GetEpoch() int64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *RegisterResponse) GetTerm() string {
+	if x != nil {
+		return x.Term
+	}
+	return ""
+}
+
+func (x *RegisterResponse) GetRestored() string {
+	if x != nil {
+		return x.Restored
+	}
+	return ""
+}
+
+func (x *RegisterResponse) GetLost() string {
+	if x != nil {
+		return x.Lost
+	}
+	return ""
+}
+
 type ReadNodeRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	NodeId        string                 `protobuf:"bytes,1,opt,name=node_id,json=nodeId,proto3" json:"node_id,omitempty"`
@@ -273,7 +419,7 @@ type ReadNodeRequest struct {
 
 func (x *ReadNodeRequest) Reset() {
 	*x = ReadNodeRequest{}
-	mi := &file_muster_v1_coordinator_proto_msgTypes[2]
+	mi := &file_muster_v1_coordinator_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -285,7 +431,7 @@ func (x *ReadNodeRequest) String() string {
 func (*ReadNodeRequest) ProtoMessage() {}
 
 func (x *ReadNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_coordinator_proto_msgTypes[2]
+	mi := &file_muster_v1_coordinator_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -298,7 +444,7 @@ func (x *ReadNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadNodeRequest.ProtoReflect.Descriptor instead.
 func (*ReadNodeRequest) Descriptor() ([]byte, []int) {
-	return file_muster_v1_coordinator_proto_rawDescGZIP(), []int{2}
+	return file_muster_v1_coordinator_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *ReadNodeRequest) GetNodeId() string {
@@ -318,7 +464,7 @@ type ReadNodeResponse struct {
 
 func (x *ReadNodeResponse) Reset() {
 	*x = ReadNodeResponse{}
-	mi := &file_muster_v1_coordinator_proto_msgTypes[3]
+	mi := &file_muster_v1_coordinator_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -330,7 +476,7 @@ func (x *ReadNodeResponse) String() string {
 func (*ReadNodeResponse) ProtoMessage() {}
 
 func (x *ReadNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_coordinator_proto_msgTypes[3]
+	mi := &file_muster_v1_coordinator_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -343,7 +489,7 @@ func (x *ReadNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadNodeResponse.ProtoReflect.Descriptor instead.
 func (*ReadNodeResponse) Descriptor() ([]byte, []int) {
-	return file_muster_v1_coordinator_proto_rawDescGZIP(), []int{3}
+	return file_muster_v1_coordinator_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ReadNodeResponse) GetRecords() []*Record {
@@ -383,7 +529,7 @@ type Record struct {
 
 func (x *Record) Reset() {
 	*x = Record{}
-	mi := &file_muster_v1_coordinator_proto_msgTypes[4]
+	mi := &file_muster_v1_coordinator_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -395,7 +541,7 @@ func (x *Record) String() string {
 func (*Record) ProtoMessage() {}
 
 func (x *Record) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_coordinator_proto_msgTypes[4]
+	mi := &file_muster_v1_coordinator_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -408,7 +554,7 @@ func (x *Record) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Record.ProtoReflect.Descriptor instead.
 func (*Record) Descriptor() ([]byte, []int) {
-	return file_muster_v1_coordinator_proto_rawDescGZIP(), []int{4}
+	return file_muster_v1_coordinator_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Record) GetTx() string {
@@ -499,7 +645,7 @@ type ResolveRequest struct {
 
 func (x *ResolveRequest) Reset() {
 	*x = ResolveRequest{}
-	mi := &file_muster_v1_coordinator_proto_msgTypes[5]
+	mi := &file_muster_v1_coordinator_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -511,7 +657,7 @@ func (x *ResolveRequest) String() string {
 func (*ResolveRequest) ProtoMessage() {}
 
 func (x *ResolveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_coordinator_proto_msgTypes[5]
+	mi := &file_muster_v1_coordinator_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -524,7 +670,7 @@ func (x *ResolveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveRequest.ProtoReflect.Descriptor instead.
 func (*ResolveRequest) Descriptor() ([]byte, []int) {
-	return file_muster_v1_coordinator_proto_rawDescGZIP(), []int{5}
+	return file_muster_v1_coordinator_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ResolveRequest) GetNodeId() string {
@@ -557,7 +703,7 @@ type ResolveResponse struct {
 
 func (x *ResolveResponse) Reset() {
 	*x = ResolveResponse{}
-	mi := &file_muster_v1_coordinator_proto_msgTypes[6]
+	mi := &file_muster_v1_coordinator_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -569,7 +715,7 @@ func (x *ResolveResponse) String() string {
 func (*ResolveResponse) ProtoMessage() {}
 
 func (x *ResolveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_coordinator_proto_msgTypes[6]
+	mi := &file_muster_v1_coordinator_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -582,7 +728,7 @@ func (x *ResolveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResolveResponse.ProtoReflect.Descriptor instead.
 func (*ResolveResponse) Descriptor() ([]byte, []int) {
-	return file_muster_v1_coordinator_proto_rawDescGZIP(), []int{6}
+	return file_muster_v1_coordinator_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ResolveResponse) GetRecord() *Record {
@@ -607,7 +753,7 @@ type EvictAllocationRequest struct {
 
 func (x *EvictAllocationRequest) Reset() {
 	*x = EvictAllocationRequest{}
-	mi := &file_muster_v1_coordinator_proto_msgTypes[7]
+	mi := &file_muster_v1_coordinator_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -619,7 +765,7 @@ func (x *EvictAllocationRequest) String() string {
 func (*EvictAllocationRequest) ProtoMessage() {}
 
 func (x *EvictAllocationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_coordinator_proto_msgTypes[7]
+	mi := &file_muster_v1_coordinator_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -632,7 +778,7 @@ func (x *EvictAllocationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EvictAllocationRequest.ProtoReflect.Descriptor instead.
 func (*EvictAllocationRequest) Descriptor() ([]byte, []int) {
-	return file_muster_v1_coordinator_proto_rawDescGZIP(), []int{7}
+	return file_muster_v1_coordinator_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *EvictAllocationRequest) GetNodeId() string {
@@ -674,7 +820,7 @@ type EvictAllocationResponse struct {
 
 func (x *EvictAllocationResponse) Reset() {
 	*x = EvictAllocationResponse{}
-	mi := &file_muster_v1_coordinator_proto_msgTypes[8]
+	mi := &file_muster_v1_coordinator_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -686,7 +832,7 @@ func (x *EvictAllocationResponse) String() string {
 func (*EvictAllocationResponse) ProtoMessage() {}
 
 func (x *EvictAllocationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_coordinator_proto_msgTypes[8]
+	mi := &file_muster_v1_coordinator_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -699,7 +845,7 @@ func (x *EvictAllocationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EvictAllocationResponse.ProtoReflect.Descriptor instead.
 func (*EvictAllocationResponse) Descriptor() ([]byte, []int) {
-	return file_muster_v1_coordinator_proto_rawDescGZIP(), []int{8}
+	return file_muster_v1_coordinator_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *EvictAllocationResponse) GetTx() string {
@@ -729,7 +875,7 @@ type EnrollRequest struct {
 
 func (x *EnrollRequest) Reset() {
 	*x = EnrollRequest{}
-	mi := &file_muster_v1_coordinator_proto_msgTypes[9]
+	mi := &file_muster_v1_coordinator_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -741,7 +887,7 @@ func (x *EnrollRequest) String() string {
 func (*EnrollRequest) ProtoMessage() {}
 
 func (x *EnrollRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_coordinator_proto_msgTypes[9]
+	mi := &file_muster_v1_coordinator_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -754,7 +900,7 @@ func (x *EnrollRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnrollRequest.ProtoReflect.Descriptor instead.
 func (*EnrollRequest) Descriptor() ([]byte, []int) {
-	return file_muster_v1_coordinator_proto_rawDescGZIP(), []int{9}
+	return file_muster_v1_coordinator_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *EnrollRequest) GetCluster() string {
@@ -787,7 +933,7 @@ type RenewRequest struct {
 
 func (x *RenewRequest) Reset() {
 	*x = RenewRequest{}
-	mi := &file_muster_v1_coordinator_proto_msgTypes[10]
+	mi := &file_muster_v1_coordinator_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -799,7 +945,7 @@ func (x *RenewRequest) String() string {
 func (*RenewRequest) ProtoMessage() {}
 
 func (x *RenewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_coordinator_proto_msgTypes[10]
+	mi := &file_muster_v1_coordinator_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -812,7 +958,7 @@ func (x *RenewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewRequest.ProtoReflect.Descriptor instead.
 func (*RenewRequest) Descriptor() ([]byte, []int) {
-	return file_muster_v1_coordinator_proto_rawDescGZIP(), []int{10}
+	return file_muster_v1_coordinator_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *RenewRequest) GetCsr() []byte {
@@ -840,7 +986,7 @@ type EnrollResponse struct {
 
 func (x *EnrollResponse) Reset() {
 	*x = EnrollResponse{}
-	mi := &file_muster_v1_coordinator_proto_msgTypes[11]
+	mi := &file_muster_v1_coordinator_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -852,7 +998,7 @@ func (x *EnrollResponse) String() string {
 func (*EnrollResponse) ProtoMessage() {}
 
 func (x *EnrollResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_coordinator_proto_msgTypes[11]
+	mi := &file_muster_v1_coordinator_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -865,7 +1011,7 @@ func (x *EnrollResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnrollResponse.ProtoReflect.Descriptor instead.
 func (*EnrollResponse) Descriptor() ([]byte, []int) {
-	return file_muster_v1_coordinator_proto_rawDescGZIP(), []int{11}
+	return file_muster_v1_coordinator_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *EnrollResponse) GetChain() [][]byte {
@@ -900,7 +1046,7 @@ var File_muster_v1_coordinator_proto protoreflect.FileDescriptor
 
 const file_muster_v1_coordinator_proto_rawDesc = "" +
 	"\n" +
-	"\x1bmuster/v1/coordinator.proto\x12\tmuster.v1\x1a\x18muster/v1/resource.proto\"\x86\x03\n" +
+	"\x1bmuster/v1/coordinator.proto\x12\tmuster.v1\x1a\x18muster/v1/resource.proto\"\xb3\x03\n" +
 	"\x0fRegisterRequest\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x12\x17\n" +
 	"\anode_id\x18\x02 \x01(\tR\x06nodeId\x128\n" +
@@ -914,10 +1060,26 @@ const file_muster_v1_coordinator_proto_rawDesc = "" +
 	"startsWork\x12'\n" +
 	"\x0fruns_containers\x18\t \x01(\bR\x0erunsContainers\x12%\n" +
 	"\x0emounts_folders\x18\n" +
-	" \x01(\bR\rmountsFolders\"U\n" +
+	" \x01(\bR\rmountsFolders\x12+\n" +
+	"\x05known\x18\v \x01(\v2\x15.muster.v1.KnownStoreR\x05known\"\xc0\x01\n" +
+	"\n" +
+	"KnownStore\x12\x1a\n" +
+	"\brevision\x18\x01 \x01(\x03R\brevision\x12\x14\n" +
+	"\x05epoch\x18\x02 \x01(\x03R\x05epoch\x12\x12\n" +
+	"\x04term\x18\x03 \x01(\tR\x04term\x12\x0e\n" +
+	"\x02tx\x18\x04 \x01(\tR\x02tx\x12\x1f\n" +
+	"\vtx_revision\x18\x05 \x01(\x03R\n" +
+	"txRevision\x12\x1a\n" +
+	"\brestored\x18\x06 \x01(\tR\brestored\x12\x1f\n" +
+	"\vaccepts_any\x18\a \x01(\bR\n" +
+	"acceptsAny\"\xaf\x01\n" +
 	"\x10RegisterResponse\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x03R\brevision\x12%\n" +
-	"\x0estore_revision\x18\x02 \x01(\x03R\rstoreRevision\"*\n" +
+	"\x0estore_revision\x18\x02 \x01(\x03R\rstoreRevision\x12\x14\n" +
+	"\x05epoch\x18\x03 \x01(\x03R\x05epoch\x12\x12\n" +
+	"\x04term\x18\x04 \x01(\tR\x04term\x12\x1a\n" +
+	"\brestored\x18\x05 \x01(\tR\brestored\x12\x12\n" +
+	"\x04lost\x18\x06 \x01(\tR\x04lost\"*\n" +
 	"\x0fReadNodeRequest\x12\x17\n" +
 	"\anode_id\x18\x01 \x01(\tR\x06nodeId\"[\n" +
 	"\x10ReadNodeResponse\x12+\n" +
@@ -996,50 +1158,52 @@ func file_muster_v1_coordinator_proto_rawDescGZIP() []byte {
 }
 
 var file_muster_v1_coordinator_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_muster_v1_coordinator_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_muster_v1_coordinator_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_muster_v1_coordinator_proto_goTypes = []any{
 	(Record_State)(0),               // 0: muster.v1.Record.State
 	(*RegisterRequest)(nil),         // 1: muster.v1.RegisterRequest
-	(*RegisterResponse)(nil),        // 2: muster.v1.RegisterResponse
-	(*ReadNodeRequest)(nil),         // 3: muster.v1.ReadNodeRequest
-	(*ReadNodeResponse)(nil),        // 4: muster.v1.ReadNodeResponse
-	(*Record)(nil),                  // 5: muster.v1.Record
-	(*ResolveRequest)(nil),          // 6: muster.v1.ResolveRequest
-	(*ResolveResponse)(nil),         // 7: muster.v1.ResolveResponse
-	(*EvictAllocationRequest)(nil),  // 8: muster.v1.EvictAllocationRequest
-	(*EvictAllocationResponse)(nil), // 9: muster.v1.EvictAllocationResponse
-	(*EnrollRequest)(nil),           // 10: muster.v1.EnrollRequest
-	(*RenewRequest)(nil),            // 11: muster.v1.RenewRequest
-	(*EnrollResponse)(nil),          // 12: muster.v1.EnrollResponse
-	(*Incarnation)(nil),             // 13: muster.v1.Incarnation
-	(*Host)(nil),                    // 14: muster.v1.Host
-	(*MemberAssignment)(nil),        // 15: muster.v1.MemberAssignment
+	(*KnownStore)(nil),              // 2: muster.v1.KnownStore
+	(*RegisterResponse)(nil),        // 3: muster.v1.RegisterResponse
+	(*ReadNodeRequest)(nil),         // 4: muster.v1.ReadNodeRequest
+	(*ReadNodeResponse)(nil),        // 5: muster.v1.ReadNodeResponse
+	(*Record)(nil),                  // 6: muster.v1.Record
+	(*ResolveRequest)(nil),          // 7: muster.v1.ResolveRequest
+	(*ResolveResponse)(nil),         // 8: muster.v1.ResolveResponse
+	(*EvictAllocationRequest)(nil),  // 9: muster.v1.EvictAllocationRequest
+	(*EvictAllocationResponse)(nil), // 10: muster.v1.EvictAllocationResponse
+	(*EnrollRequest)(nil),           // 11: muster.v1.EnrollRequest
+	(*RenewRequest)(nil),            // 12: muster.v1.RenewRequest
+	(*EnrollResponse)(nil),          // 13: muster.v1.EnrollResponse
+	(*Incarnation)(nil),             // 14: muster.v1.Incarnation
+	(*Host)(nil),                    // 15: muster.v1.Host
+	(*MemberAssignment)(nil),        // 16: muster.v1.MemberAssignment
 }
 var file_muster_v1_coordinator_proto_depIdxs = []int32{
-	13, // 0: muster.v1.RegisterRequest.incarnation:type_name -> muster.v1.Incarnation
-	14, // 1: muster.v1.RegisterRequest.host:type_name -> muster.v1.Host
-	5,  // 2: muster.v1.ReadNodeResponse.records:type_name -> muster.v1.Record
-	0,  // 3: muster.v1.Record.state:type_name -> muster.v1.Record.State
-	15, // 4: muster.v1.Record.members:type_name -> muster.v1.MemberAssignment
-	13, // 5: muster.v1.Record.incarnation:type_name -> muster.v1.Incarnation
-	5,  // 6: muster.v1.ResolveResponse.record:type_name -> muster.v1.Record
-	1,  // 7: muster.v1.Coordinator.Register:input_type -> muster.v1.RegisterRequest
-	3,  // 8: muster.v1.Coordinator.ReadNode:input_type -> muster.v1.ReadNodeRequest
-	6,  // 9: muster.v1.Coordinator.Resolve:input_type -> muster.v1.ResolveRequest
-	8,  // 10: muster.v1.Coordinator.Evict:input_type -> muster.v1.EvictAllocationRequest
-	10, // 11: muster.v1.Enrollment.Enroll:input_type -> muster.v1.EnrollRequest
-	11, // 12: muster.v1.Enrollment.Renew:input_type -> muster.v1.RenewRequest
-	2,  // 13: muster.v1.Coordinator.Register:output_type -> muster.v1.RegisterResponse
-	4,  // 14: muster.v1.Coordinator.ReadNode:output_type -> muster.v1.ReadNodeResponse
-	7,  // 15: muster.v1.Coordinator.Resolve:output_type -> muster.v1.ResolveResponse
-	9,  // 16: muster.v1.Coordinator.Evict:output_type -> muster.v1.EvictAllocationResponse
-	12, // 17: muster.v1.Enrollment.Enroll:output_type -> muster.v1.EnrollResponse
-	12, // 18: muster.v1.Enrollment.Renew:output_type -> muster.v1.EnrollResponse
-	13, // [13:19] is the sub-list for method output_type
-	7,  // [7:13] is the sub-list for method input_type
-	7,  // [7:7] is the sub-list for extension type_name
-	7,  // [7:7] is the sub-list for extension extendee
-	0,  // [0:7] is the sub-list for field type_name
+	14, // 0: muster.v1.RegisterRequest.incarnation:type_name -> muster.v1.Incarnation
+	15, // 1: muster.v1.RegisterRequest.host:type_name -> muster.v1.Host
+	2,  // 2: muster.v1.RegisterRequest.known:type_name -> muster.v1.KnownStore
+	6,  // 3: muster.v1.ReadNodeResponse.records:type_name -> muster.v1.Record
+	0,  // 4: muster.v1.Record.state:type_name -> muster.v1.Record.State
+	16, // 5: muster.v1.Record.members:type_name -> muster.v1.MemberAssignment
+	14, // 6: muster.v1.Record.incarnation:type_name -> muster.v1.Incarnation
+	6,  // 7: muster.v1.ResolveResponse.record:type_name -> muster.v1.Record
+	1,  // 8: muster.v1.Coordinator.Register:input_type -> muster.v1.RegisterRequest
+	4,  // 9: muster.v1.Coordinator.ReadNode:input_type -> muster.v1.ReadNodeRequest
+	7,  // 10: muster.v1.Coordinator.Resolve:input_type -> muster.v1.ResolveRequest
+	9,  // 11: muster.v1.Coordinator.Evict:input_type -> muster.v1.EvictAllocationRequest
+	11, // 12: muster.v1.Enrollment.Enroll:input_type -> muster.v1.EnrollRequest
+	12, // 13: muster.v1.Enrollment.Renew:input_type -> muster.v1.RenewRequest
+	3,  // 14: muster.v1.Coordinator.Register:output_type -> muster.v1.RegisterResponse
+	5,  // 15: muster.v1.Coordinator.ReadNode:output_type -> muster.v1.ReadNodeResponse
+	8,  // 16: muster.v1.Coordinator.Resolve:output_type -> muster.v1.ResolveResponse
+	10, // 17: muster.v1.Coordinator.Evict:output_type -> muster.v1.EvictAllocationResponse
+	13, // 18: muster.v1.Enrollment.Enroll:output_type -> muster.v1.EnrollResponse
+	13, // 19: muster.v1.Enrollment.Renew:output_type -> muster.v1.EnrollResponse
+	14, // [14:20] is the sub-list for method output_type
+	8,  // [8:14] is the sub-list for method input_type
+	8,  // [8:8] is the sub-list for extension type_name
+	8,  // [8:8] is the sub-list for extension extendee
+	0,  // [0:8] is the sub-list for field type_name
 }
 
 func init() { file_muster_v1_coordinator_proto_init() }
@@ -1054,7 +1218,7 @@ func file_muster_v1_coordinator_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_v1_coordinator_proto_rawDesc), len(file_muster_v1_coordinator_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   12,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   2,
 		},
