@@ -37,7 +37,7 @@ func (s *Server) judgePast(ctx context.Context, node resource.NodeID, m *musterv
 		identity.Restored = m.GetRestored()
 	case m.GetRestored() == restored.Mark:
 		identity.Restored = restored.Mark
-	default:
+	default: // model: mutant UNDECLARED
 		identity.Restored = m.GetRestored()
 		past.Lost = "the store was restored from a backup since the agent registered: " + restored.Why
 	}

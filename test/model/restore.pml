@@ -4,6 +4,8 @@
  *   CONF 1  the whole story; one leader after the restore, one OS crash
  *   CONF 2  begins with the restore: gang 0 has come back, gang 1 is held and forgotten; two leaders
  *   CONF 3  as 2 with one leader and one OS crash; the store may outgrow what agent 1 has heard: it never notices
+ *   CONF 4  as 3; the backup is of the same term and one revision older, all coordinators were restarted, and the restoration is
+ *           declared (ADR 138): an agent that registered before is behind, whatever it has heard, and I4 is asked of all
  * Until the restore one leader commits and releases them; a
  * backup is taken at any moment and comes back at any later one. After it leaders 0 and 1 are elected in turn; both act
  * until the end, and what they have sent may arrive at any later time. Each may reconcile an agent that is in
@@ -28,6 +30,7 @@
 #define ADOPT_WITHOUT_REGISTRATION  48
 #define ADOPT_PARTIAL               49
 #define DISOWN_WITHOUT_RECORD       50
+#define UNDECLARED                  60
 
 #ifndef CONF
 #define CONF 1
@@ -43,7 +46,8 @@
 #endif
 #endif
 #define GIVEN (CONF>1)
-#define OUTGROWS (CONF==3)
+#define OUTGROWS (CONF>=3)
+#define DECLARED (CONF==4 && !IS(UNDECLARED))
 
 mtype = { ABSENT, ABORTED, COMMITTED, RELEASING, RELEASED };    /* record */
 mtype = { FREE, RESERVED, HELD, TOMB };                         /* agent, per transaction */
@@ -134,7 +138,7 @@ inline check() {
 #define join(a) drops(a,0); drops(a,1); adopts_at(a,0); adopts_at(a,1)
 
 #define registers(a) valid[a]=false; valid[2*(NC-1)+a]=false; yes[a*2]=false; yes[a*2+1]=false; knows[a]=knows[a] || era==SAVED
-#define BEHIND(a)  (era==RESTORED && knows[a] && !IS(RESTORED_WITHOUT_QUARANTINE))
+#define BEHIND(a)  (era==RESTORED && (knows[a] || DECLARED && !done[a]) && !IS(RESTORED_WITHOUT_QUARANTINE))
 #define agent(a) \
   :: d_step { crashes<CRASHES -> crashes++; ph[a]=DOWN } \
   :: d_step { ph[a]==DOWN -> ph[a]=BOOT } \
@@ -195,7 +199,7 @@ end:
   :: d_step { era==SAVED -> rec[0]=saved[0]; rec[1]=saved[1]; saved[0]=ABSENT; saved[1]=ABSENT; era=RESTORED; \
        yes[0]=false; yes[1]=false; yes[2]=false; yes[3]=false; fresh[0]=false; fresh[1]=false }
 #if OUTGROWS
-  :: d_step { era==RESTORED && !done[1] && !quar[1] && knows[1] -> knows[1]=false; blind=true }
+  :: d_step { era==RESTORED && !done[1] && !quar[1] && knows[1] -> knows[1]=false; blind=(CONF==3) }
 #endif
   leader(0) obeys(0,0) obeys(1,0)
 #if NC > 1

@@ -42,6 +42,7 @@ var complete = []search{
 	{model: "restore", conf: "1", what: "backup, restore, reconciliation; 1 leader after it, 1 OS crash"},
 	{model: "restore", conf: "2", what: "reconciliation by 2 leaders"},
 	{model: "restore", conf: "3", what: "reconciliation while an agent does not notice; 1 OS crash"},
+	{model: "restore", conf: "4", what: "reconciliation of a backup that no revision shows, and that is declared; 1 OS crash"},
 	{model: "creation", what: "queued creations; 2 epochs, 4 Txns", short: true},
 }
 
@@ -101,6 +102,7 @@ var mutants = []search{
 	{model: "restore", conf: "1", mutant: "ADOPT_PARTIAL", want: "I3", what: "a gang is adopted of which a member is not held"},
 	{model: "restore", conf: "3", mutant: "ADOPT_WITHOUT_REGISTRATION", want: "I3", what: "an adoption does not compare the registrations"},
 	{model: "restore", conf: "2", mutant: "DISOWN_WITHOUT_RECORD", want: "I3", what: "a grant is released without an ABORTED record"},
+	{model: "restore", conf: "4", mutant: "UNDECLARED", want: "I4", what: "a restoration that only marks show is not declared"},
 	{model: "creation", mutant: "CREATE_WITHOUT_GUARD", want: "I16", what: "creation does not compare its guard absent", short: true},
 	{model: "creation", mutant: "READ_BEFORE_FENCE", want: "I16", what: "name read before the guard is fenced"},
 	{model: "creation", mutant: "CREATE_WITHOUT_EPOCH", want: "I15", what: "creation does not compare the epoch"},
