@@ -176,3 +176,94 @@ func TestAStoreAtTheRevisionOfBeforeHasNotGoneBack(t *testing.T) {
 		})
 	}
 }
+
+// TestARepeatedReserveExtendsAWaitingGrant: a preemptor keeps the place as long as the
+// leader repeats the request, and no longer.
+func TestARepeatedReserveExtendsAWaitingGrant(t *testing.T) {
+	// waiting has p wait until 11 s for v, which has a grace of an hour.
+	waiting := func(t *testing.T) (*ledger.Ledger, grant.Reserve) {
+		t.Helper()
+		l := ready(t, machine(t, 8, 4))
+		do(t, l, boot(0), gpus("v", 1, 4))
+		do(t, l, boot(0), grant.Commit{Tx: "v", Epoch: 1, Revision: 6})
+		p := gpus("p", 1, 4)
+		p.After, p.TTL = []resource.TxID{"v"}, 10*time.Second
+		if r := do(t, l, boot(1), p); r.State != grant.Waiting {
+			t.Fatalf("p is %s, want Waiting", r.State)
+		}
+		do(t, l, boot(1), grant.Release{Tx: "v", Epoch: 1, Grace: time.Hour})
+		return l, p
+	}
+	for name, c := range map[string]struct {
+		at     float64
+		change func(*grant.Reserve)
+		want   float64 // the deadline
+	}{
+		"the same request":         {6, func(*grant.Reserve) {}, 16},
+		"more patience":            {6, func(p *grant.Reserve) { p.TTL = time.Minute }, 66},
+		"a deadline before":        {2, func(p *grant.Reserve) { p.TTL = time.Second }, 11},
+		"a new leader":             {2, func(p *grant.Reserve) { p.TTL, p.Epoch = time.Second, 2 }, 3},
+		"no patience":              {6, func(p *grant.Reserve) { p.TTL = 0 }, 11},
+		"no patience, new leader":  {6, func(p *grant.Reserve) { p.TTL, p.Epoch = 0, 2 }, 11},
+		"the last moment":          {10.9, func(*grant.Reserve) {}, 20.9},
+		"other victims count once": {6, func(p *grant.Reserve) { p.After = nil }, 16},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, p := waiting(t)
+			c.change(&p)
+			if r := do(t, l, boot(c.at), p); r.State != grant.Waiting {
+				t.Fatalf("the answer to the repeated request is %s, want Waiting", r.State)
+			}
+			epoch := p.Epoch
+			if p.TTL == 0 { // such a request renews no grant
+				epoch = 1
+			}
+			if g, _ := l.Lookup("p"); !g.Deadline.Equal(boot(c.want)) || g.Epoch != epoch {
+				t.Errorf("p waits until %s after the boot under epoch %d, want %v s and epoch %d", g.Deadline.Sub(boot(0)), g.Epoch, c.want, epoch)
+			}
+			if r := do(t, l, boot(c.want-0.1), ledger.Tick{}); len(r.Resolve) > 0 {
+				t.Errorf("before the deadline the agent asks for %q", r.Resolve)
+			}
+			if r := do(t, l, boot(c.want+0.1), ledger.Tick{}); !slices.Equal(r.Resolve, []resource.TxID{"p"}) {
+				t.Errorf("after the deadline the agent asks for %q, want p", r.Resolve)
+			}
+		})
+	}
+}
+
+// TestARepeatedReserveDoesNotExtendAReservation: the time is of the first request, under a
+// new leader as well, unless the grant has waited.
+func TestARepeatedReserveDoesNotExtendAReservation(t *testing.T) {
+	for name, epoch := range map[string]resource.Epoch{"the same leader": 1, "a new leader": 2} {
+		t.Run(name, func(t *testing.T) {
+			l := ready(t, machine(t, 8, 4))
+			r := gpus("r", 1, 1)
+			r.TTL = 10 * time.Second
+			do(t, l, boot(0), r)
+			r.Epoch = epoch
+			do(t, l, boot(5), r)
+			if g, _ := l.Lookup("r"); !g.Deadline.Equal(boot(10)) {
+				t.Errorf("r is %s until %s after the boot, want 10 s", g.State, g.Deadline.Sub(boot(0)))
+			}
+		})
+	}
+	l := ready(t, machine(t, 8, 4))
+	do(t, l, boot(0), gpus("v", 1, 4))
+	do(t, l, boot(0), grant.Commit{Tx: "v", Epoch: 1, Revision: 6})
+	p := gpus("p", 1, 4)
+	p.After, p.TTL = []resource.TxID{"v"}, 10*time.Second
+	do(t, l, boot(1), p)
+	do(t, l, boot(2), grant.Release{Tx: "v", Epoch: 1})
+	do(t, l, boot(2), ledger.Stopped{Tx: "v"})
+	for _, c := range []struct {
+		epoch resource.Epoch
+		adopt bool
+	}{{1, false}, {2, true}} {
+		before, _ := l.Lookup("p")
+		p.Epoch = c.epoch
+		do(t, l, boot(4), p)
+		if g, _ := l.Lookup("p"); g.State != grant.Reserved || g.Epoch != c.epoch || c.adopt != g.Deadline.Equal(boot(14)) || !c.adopt && !g.Deadline.Equal(before.Deadline) {
+			t.Errorf("epoch %d: p is %s until %s after the boot under epoch %d", c.epoch, g.State, g.Deadline.Sub(boot(0)), g.Epoch)
+		}
+	}
+}
