@@ -103,3 +103,69 @@ func TestSequenceNumbersGoOnUnderAFreshIdentifier(t *testing.T) {
 		t.Errorf("sequence %d after %d, doubtful %v", again.sequence, j.sequence, r.Doubtful)
 	}
 }
+
+// TestCloseMakesRecordsDurable: after a clean stop of the agent a power cut loses no record. A
+// failed sync is an error of Close, and the next Open takes a new identifier.
+func TestCloseMakesRecordsDurable(t *testing.T) {
+	for seed := range uint64(powerCuts) {
+		m := newMemFS()
+		j, _ := mustOpen(t, t.TempDir(), Options{FS: m})
+		must(t, j.Append([]byte("one"), []byte("two")))
+		must(t, j.Close())
+		_, after := mustOpen(t, t.TempDir(), Options{FS: m.crash(rand.New(rand.NewPCG(seed, 2)))})
+		if got := texts(after.Payloads); len(got) != 2 || got[1] != "two" {
+			t.Fatalf("seed %d: after Close and a power cut %q are left, want both records", seed, got)
+		}
+	}
+	m := newMemFS()
+	dir := t.TempDir()
+	j, _ := mustOpen(t, dir, Options{FS: m})
+	id := j.ID()
+	must(t, j.Append([]byte("one")))
+	m.fail["sync"] = unix.EIO
+	if err := j.Close(); !errors.Is(err, unix.EIO) {
+		t.Errorf("Close with a sync that fails: %v, want the failure", err)
+	}
+	delete(m.fail, "sync")
+	if next, _ := mustOpen(t, dir, Options{FS: m}); next.ID() == id {
+		t.Error("after a sync that failed in Close the identifier is the same")
+	}
+	must(t, j.Close()) // again
+}
+
+// TestNoSequenceNumberIsUsedTwice: neither a rewrite, nor a restart after the rewrite, nor a second
+// rewrite begins at a number of before, so no record of the old file is a record of
+// the new file.
+func TestNoSequenceNumberIsUsedTwice(t *testing.T) {
+	m := newMemFS()
+	j, _ := mustOpen(t, t.TempDir(), Options{FS: m})
+	used := map[uint64]string{}
+	last := uint64(0)
+	note := func(what string, records int) {
+		t.Helper()
+		for n := j.sequence - uint64(records) + 1; n <= j.sequence; n++ {
+			if was := used[n]; was != "" || n <= last {
+				t.Errorf("%s uses number %d, which %q has used; the last was %d", what, n, was, last)
+			}
+			used[n], last = what, n
+		}
+	}
+	for round := range 3 {
+		must(t, j.Append([]byte("a"), []byte("b"), []byte("c")))
+		note("an append", 3)
+		must(t, j.Rewrite([][]byte{[]byte("all")}))
+		note("a rewrite", 1)
+		must(t, j.Rewrite(nil))
+		note("an empty rewrite", 0)
+		must(t, j.AppendEssential([]byte("end")))
+		note("a release", 1)
+		if round == 1 { // as on disk
+			must(t, j.Close())
+			var read *Recovery
+			j, read = mustOpen(t, t.TempDir(), Options{FS: m})
+			if j.sequence != last || len(read.Payloads) != 1 {
+				t.Fatalf("after a restart the last number is %d with %d records, want %d with 1", j.sequence, len(read.Payloads), last)
+			}
+		}
+	}
+}
