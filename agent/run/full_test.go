@@ -121,6 +121,8 @@ func TestALostSupervisorOnAFullDiskEnds(t *testing.T) {
 	if err := syscall.Kill(begun.PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
+	over := time.AfterFunc(time.Minute, func() { panic("a lost supervisor on a full disk keeps its member from the end") })
+	defer over.Stop()
 	if s := h.until(grant.WorkEnded)[0]; s.Reason != string(shim.SupervisorLost) {
 		t.Errorf("ended as %+v", s)
 	}
