@@ -351,6 +351,7 @@ func TestALossWhileACoordinatorRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	k.WentBack(&record.WentBackError{Had: 9, Has: 2})
+	w.write(record.JobKey("ml", "b"))
 	follows(t, w, k)
 	if err := k.Save(); err != nil {
 		t.Fatal(err)
