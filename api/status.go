@@ -61,11 +61,11 @@ func (s *Status) Error() string { return s.Message }
 
 // Because returns the Status with a more exact reason than that of its code.
 func (s *Status) Because(reason string) *Status {
-	s.Reason = reason
+	s.Reason, s.RetryAfterSeconds = reason, max(s.RetryAfterSeconds, map[string]int{TooManyObjects: 30}[reason])
 	return s
 }
 
-// Errorf builds a Status with the reason that belongs to the code.
+// Errorf builds a Status with the reason of the code; 429 and 503 may be asked again in 1 s.
 func Errorf(code int, format string, args ...any) *Status {
-	return &Status{Kind: "Status", Code: code, Reason: reasonOf(code), Message: fmt.Sprintf(format, args...)}
+	return &Status{Kind: "Status", Code: code, Reason: reasonOf(code), Message: fmt.Sprintf(format, args...), RetryAfterSeconds: map[int]int{429: 1, 503: 1}[code]}
 }

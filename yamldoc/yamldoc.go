@@ -33,9 +33,24 @@ func (e *AmbiguousError) Error() string {
 	return fmt.Sprintf("%s (line %d): %s %s is %s", e.Field, e.Line, what, e.Value, Ambiguity(e.Value))
 }
 
+// Bounds of a document. Servers keep to MaxBytes, since the time of a conversion grows with
+// the bytes; clients convert files of any length.
+const (
+	MaxBytes = 256 << 10
+	// MaxValues bounds the values of a document with aliases written out, and MaxText the
+	// bytes of their text: a few lines of aliases stand for millions of values.
+	MaxValues = 1 << 16
+	MaxText   = 1 << 20
+	// MaxDepth bounds how deep values are nested.
+	MaxDepth = 64
+)
+
+// ErrTooLarge is the refusal of a document beyond MaxValues, MaxText or MaxDepth.
+var ErrTooLarge = errors.New("the document is too large")
+
 // ToJSON converts one YAML document into JSON. A scalar that is ambiguous is an
-// *AmbiguousError; every other error means that the text is no YAML, or has a key
-// twice.
+// *AmbiguousError, and a document beyond the bounds an ErrTooLarge; every other error means:
+// the text is no YAML, or has a key twice.
 func ToJSON(data []byte) ([]byte, error) {
 	if err := Check(data); err != nil {
 		return nil, err
@@ -47,7 +62,8 @@ func ToJSON(data []byte) ([]byte, error) {
 	return doc, nil
 }
 
-// Check refuses documents with an ambiguous scalar by an *AmbiguousError. A document that cannot be
+// Check refuses documents with an ambiguous scalar by an *AmbiguousError, and documents
+// beyond the bounds by an ErrTooLarge. A document that cannot be
 // parsed passes: its decoder refuses it.
 func Check(data []byte) error {
 	for decoder := yamlv3.NewDecoder(strings.NewReader(string(data))); ; {
@@ -58,10 +74,43 @@ func Check(data []byte) error {
 		case err != nil:
 			return nil //nolint:nilerr // the decoder of the document refuses it, in its words
 		}
+		if _, err := sizeOf(&root, map[*yamlv3.Node]size{}, 0); err != nil {
+			return err
+		}
 		if err := check(&root, ""); err != nil {
 			return err
 		}
 	}
+}
+
+// size is the size of a node with all below, aliases written out.
+type size struct{ values, text, depth int }
+
+// sizeOf measures a node at a depth; known are the measured nodes.
+func sizeOf(n *yamlv3.Node, known map[*yamlv3.Node]size, depth int) (size, error) {
+	if s, found := known[n]; found && depth+s.depth <= MaxDepth {
+		return s, nil
+	}
+	if depth > MaxDepth {
+		return size{}, fmt.Errorf("%w: values are nested deeper than %d", ErrTooLarge, MaxDepth)
+	}
+	s := size{values: 1, text: len(n.Value)}
+	below := n.Content
+	if n.Kind == yamlv3.AliasNode {
+		s, below = size{}, []*yamlv3.Node{n.Alias}
+	}
+	for _, child := range below {
+		c, err := sizeOf(child, known, depth+1)
+		if err != nil {
+			return s, err
+		}
+		s.values, s.text, s.depth = s.values+c.values, s.text+c.text, max(s.depth, c.depth+1)
+		if s.values > MaxValues || s.text > MaxText {
+			return s, fmt.Errorf("%w: with its aliases written out it has more than %d values or %d bytes of text", ErrTooLarge, MaxValues, MaxText)
+		}
+	}
+	known[n] = s
+	return s, nil
 }
 
 // check looks at a node and all below it. An alias stands for a node that is looked

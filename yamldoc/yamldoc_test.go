@@ -2,6 +2,7 @@ package yamldoc_test
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
@@ -71,6 +72,35 @@ func TestHostileDocumentsEnd(t *testing.T) {
 				t.Errorf("a message of %d bytes", len(err.Error()))
 			}
 		})
+	}
+}
+
+// Documents whose aliases stand for far more than the text are refused before the
+// conversion, and documents at the bounds are taken.
+func TestDocumentsBeyondTheirBoundsAreRefused(t *testing.T) {
+	deep := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
+	list := func(n int) string { return "[" + strings.Repeat("1,", n-1) + "1]" }
+	for name, c := range map[string]struct {
+		text string
+		want bool // is taken
+	}{
+		"many values":            {list(yamldoc.MaxValues - 2), true},
+		"one value more":         {list(yamldoc.MaxValues - 1), false},
+		"aliases of values":      {"a: &a " + list(1000) + "\nb: [" + strings.Repeat("*a,", 60) + "*a]", true},
+		"aliases of many":        {"a: &a " + list(1000) + "\nb: [" + strings.Repeat("*a,", 70) + "*a]", false},
+		"aliases of a text":      {"a: &a " + strings.Repeat("x", 10_000) + "\nb: [" + strings.Repeat("*a,", 200) + "*a]", false},
+		"aliases of aliases":     {"a: &a [1,1,1,1,1,1,1,1]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d]\nf: [*e,*e,*e,*e]", false},
+		"nested":                 {deep(yamldoc.MaxDepth - 1), true},
+		"nested deeper":          {deep(yamldoc.MaxDepth + 1), false},
+		"nested by an alias":     {"a: &a " + deep(40) + "\nb: " + strings.Repeat("[", 40) + "*a" + strings.Repeat("]", 40), false},
+		"an alias of its own":    {"a: &a [*a]", false},
+		"the second document":    {"a: 1\n---\n" + deep(100), false},
+		"an alias in two places": {"a: &a {b: 1}\nc: *a\nd: [*a]", true},
+	} {
+		_, err := yamldoc.ToJSON([]byte(c.text))
+		if (err == nil) != c.want || !c.want && !errors.Is(err, yamldoc.ErrTooLarge) && !strings.Contains(err.Error(), "contains itself") {
+			t.Errorf("%s: %v, want it taken: %t", name, err, c.want)
+		}
 	}
 }
 

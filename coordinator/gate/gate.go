@@ -17,6 +17,7 @@ type Gate struct {
 	// Rooms are what the requests of all callers need for a moment.
 	Rooms  Rooms
 	bounds Bounds
+	works  works
 	// tenants has the requests of tenants, system those of administrators.
 	tenants, system *Queue
 }

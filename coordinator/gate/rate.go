@@ -67,6 +67,14 @@ type party struct {
 	address string
 }
 
+// partyOf is the tenant of a caller, or the user without a tenant.
+func partyOf(p service.Principal) party {
+	if p.Tenant == "" {
+		return party{user: cmp.Or(p.Name, p.Token)}
+	}
+	return party{tenant: p.Tenant}
+}
+
 // String begins the sentence of a refusal.
 func (p party) String() string {
 	switch {
@@ -108,20 +116,23 @@ func (r *Rates) Take(p service.Principal, now time.Time) (Standing, *api.Status)
 	if p.Everywhere(service.Admins) {
 		return Standing{}, nil
 	}
-	of, limit := party{tenant: p.Tenant}, r.Requests
-	if p.Tenant == "" {
-		of = party{user: cmp.Or(p.Name, p.Token)}
-	} else if r.Of != nil {
-		limit = cmp.Or(r.Of(p.Tenant), limit)
-	}
+	of, limit, live := r.limitOf(p)
 	if limit == 0 || of == (party{}) {
 		return Standing{}, nil
 	}
-	live := 1
+	return r.take(of, limit, live, now)
+}
+
+// limitOf is the party of a caller, its limit, and the number of live coordinators.
+func (r *Rates) limitOf(p service.Principal) (of party, limit, live int) {
+	of, limit, live = partyOf(p), r.Requests, 1
+	if p.Tenant != "" && r.Of != nil {
+		limit = cmp.Or(r.Of(p.Tenant), limit)
+	}
 	if r.Live != nil {
 		live = max(1, r.Live())
 	}
-	return r.take(of, limit, live, now)
+	return of, limit, live
 }
 
 // TakeAnonymous counts a request without a valid token, by the address that it came

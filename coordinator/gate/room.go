@@ -38,12 +38,16 @@ const (
 type Rooms struct {
 	// YAML and Decoded are in bytes, Lists in lists.
 	YAML, Decoded, Lists *Room
+	// heavy is in requests of a cost of heavy or more.
+	heavy *Room
 }
 
 func newRooms() Rooms {
 	lists := newRoom(MaxLists)
 	lists.queue.mostQueued, lists.queue.mostQueuedOfUser = mostLists, mostListsOfUser
-	return Rooms{YAML: newRoom(maxYAML), Decoded: newRoom(maxDecoded), Lists: lists}
+	large := newRoom(mostHeavy)
+	large.queue.mostOfGroup = 1
+	return Rooms{YAML: newRoom(maxYAML), Decoded: newRoom(maxDecoded), Lists: lists, heavy: large}
 }
 
 func newRoom(most int64) *Room {

@@ -87,7 +87,7 @@ func (a *API) NewServer() *PublicServer {
 	if a.Past == nil {
 		a.Past = service.NoPast{}
 	}
-	a.Service, a.Watches = service.Sighted(service.Remembering(a.Service, a.Past, a.Access), a.Access), service.SightedWatches(a.Watches, a.Access)
+	a.Service, a.Watches = service.Sighted(service.Remembering(a.Service, a.Past, a.Access), a.Access, a.Gate), service.SightedWatches(a.Watches, a.Access)
 	if a.Credentials == nil {
 		a.Credentials = service.NoCredentials{}
 	}

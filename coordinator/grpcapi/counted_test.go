@@ -2,6 +2,8 @@ package grpcapi_test
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -89,4 +91,24 @@ func TestCallsBeyondTheRateAreRefused(t *testing.T) {
 			t.Errorf("a call that a coordinator has counted: %v", err)
 		}
 	})
+}
+
+// Members cost units over gRPC, too.
+func TestMembersCostUnitsOverGRPC(t *testing.T) {
+	public := &grpcapi.API{Service: resttest.New(time.Now), Authenticator: people{}, Gate: gate.New(&gate.Rates{Requests: gate.DefaultRequests})}
+	client := apiv1.NewJobsClient(listen(t, public.NewServer().Server, tenantSecret))
+	members := int32(4000)
+	for i := range 20 {
+		job := &apiv1.Job{Metadata: &apiv1.ObjectMeta{Name: fmt.Sprint("j", i)}, Spec: &apiv1.JobSpec{Parallelism: &members, Template: &apiv1.Template{Spec: &apiv1.AllocationSpec{
+			Resources: &apiv1.Requirements{Requests: map[string]string{"cpu": "1"}},
+		}}}}
+		_, err := client.Create(t.Context(), &apiv1.CreateJobRequest{Namespace: "ml-team", Job: job})
+		if status.Code(err) == codes.ResourceExhausted {
+			if i < 2 || i > 5 || !strings.Contains(err.Error(), "share of work") {
+				t.Errorf("job %d of 4,000 members: %v", i, err)
+			}
+			return
+		}
+	}
+	t.Error("20 jobs of 4,000 members are let in")
 }

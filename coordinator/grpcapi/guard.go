@@ -104,7 +104,11 @@ func (a *API) guard(ctx context.Context, req any, info *grpc.UnaryServerInfo, ne
 	defer func() { a.noteRefused(known, err) }()
 	defer func() { addNotices(ctx, a.Notices) }() // as they are after the call
 	if m, is := req.(proto.Message); is {
-		if n := int64(proto.Size(m)); n > gate.SmallDocument {
+		n := int64(proto.Size(m))
+		if status := a.Gate.Charge(service.CallerOf(known), gate.OfJSON(int(n))); status != nil {
+			return nil, status
+		}
+		if n > gate.SmallDocument {
 			release, ok := a.Gate.Rooms.Decoded.Take(ctx, caller(known), n)
 			if !ok {
 				return nil, busy("large documents of others are being decoded; ask again")

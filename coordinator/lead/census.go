@@ -9,10 +9,10 @@ import (
 // census counts the objects of each namespace. The zero value has not counted yet.
 //
 // Invariant: once counted, the use of a namespace is the sum of counted over its units, and
-// documents is the sum of the documents over the namespaces.
+// all is the sum over the namespaces.
 type census struct {
-	of        map[string]count.Use
-	documents int64 // bytes
+	of  map[string]count.Use
+	all count.Use
 }
 
 // set replaces the part of a unit in the use of its namespace.
@@ -21,7 +21,7 @@ func (c *census) set(u *unit, use count.Use) {
 		return
 	}
 	namespace, more := u.record.Namespace, use.Minus(u.counted)
-	c.documents += more.Documents
+	c.all = c.all.Plus(more)
 	c.of[namespace] = c.of[namespace].Plus(more)
 	u.setCounted(use)
 	if c.of[namespace] == (count.Use{}) {
@@ -60,14 +60,14 @@ func (l *Leader) used(namespace string) count.Use {
 	return l.census.of[namespace]
 }
 
-// usedByTenant is the bytes of the documents in all namespaces of a tenant.
-func (l *Leader) usedByTenant(tenant resource.TenantID) (documents int64) {
+// usedByTenant is the use of all namespaces of a tenant.
+func (l *Leader) usedByTenant(tenant resource.TenantID) (all count.Use) {
 	for namespace, use := range l.census.of {
-		if use.Documents > 0 && l.namespace(namespace).Tenant == tenant {
-			documents += use.Documents
+		if l.namespace(namespace).Tenant == tenant {
+			all = all.Plus(use)
 		}
 	}
-	return documents
+	return all
 }
 
 // hasRoom refuses a submission with 429 where its namespace has too much stored
@@ -86,11 +86,8 @@ func (l *Leader) hasRoomFor(namespace string, more count.Use) *api.Status {
 	if status := count.LimitsOf(rules.Limits, l.rules.NamespaceAllocations).Refuse(namespace, l.used(namespace), more); status != nil {
 		return status
 	}
-	all := l.census.documents
-	if l.rules.Documents.IsFar(all, more.Documents) {
-		return nil
-	}
-	return l.rules.Documents.Refuse(string(rules.Tenant), l.usedByTenant(rules.Tenant), all, more.Documents)
+	shares := count.Shares{Documents: l.rules.Documents, Waiting: count.WaitingOf(rules.Limits, l.rules.NamespaceAllocations)}
+	return shares.Refuse(rules.Tenant, l.usedByTenant, l.census.all, more)
 }
 
 // growthOf is the use that a change of a job adds to the namespace.

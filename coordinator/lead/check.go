@@ -95,9 +95,9 @@ func (l *Leader) checkCensus() error {
 			return fmt.Errorf("%s is counted as %+v, is %+v", u.path, u.counted, is)
 		}
 		sums.of[u.record.Namespace] = sums.of[u.record.Namespace].Plus(is)
-		sums.documents += is.Documents
+		sums.all = sums.all.Plus(is)
 	}
-	if !maps.Equal(sums.of, l.census.of) || sums.documents != l.census.documents {
+	if !maps.Equal(sums.of, l.census.of) || sums.all != l.census.all {
 		return fmt.Errorf("the namespaces are counted as %+v, the units are %+v", l.census, sums)
 	}
 	return nil

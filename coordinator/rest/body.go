@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/gate"
 	"github.com/musterd/muster/yamldoc"
 )
 
@@ -37,6 +38,12 @@ func (h *handler) document(c *call, also ...string) ([]byte, *api.Status) {
 
 // fromYAML converts a body from YAML into JSON.
 func (h *handler) fromYAML(c *call, body []byte) ([]byte, *api.Status) {
+	if len(body) > yamldoc.MaxBytes {
+		return nil, api.Errorf(http.StatusRequestEntityTooLarge, "the body has %d bytes of YAML, the limit is %d: send JSON, which may have %d", len(body), yamldoc.MaxBytes, api.MaxDocument)
+	}
+	if status := charge(h, c, gate.OfYAML(len(body))); status != nil {
+		return nil, status
+	}
 	release, ok := h.Gate.Rooms.YAML.Take(c.ctx(), c.caller, int64(len(body)))
 	if !ok {
 		return nil, h.throttled(c, throttleBodies, "YAML documents of others are being converted; ask again, or send JSON")
@@ -45,6 +52,8 @@ func (h *handler) fromYAML(c *call, body []byte) ([]byte, *api.Status) {
 	release()
 	var ambiguous *yamldoc.AmbiguousError
 	switch {
+	case errors.Is(err, yamldoc.ErrTooLarge):
+		return nil, api.Errorf(http.StatusRequestEntityTooLarge, "%v; send JSON", err)
 	case errors.As(err, &ambiguous):
 		return nil, api.Errorf(http.StatusUnprocessableEntity, "%v", err)
 	case err != nil:
@@ -160,7 +169,13 @@ func (h *handler) body(c *call) ([]byte, *api.Status) {
 	var tooLong *http.MaxBytesError
 	switch {
 	case err == nil:
+		again := c.taken // is served again, once the leader has changed
 		c.taken, c.sent = true, body
+		if !again {
+			if status := charge(h, c, gate.OfJSON(len(body))); status != nil {
+				return nil, status
+			}
+		}
 		if status := h.inTurn(c); status != nil {
 			return nil, status
 		}

@@ -148,3 +148,53 @@ func TestRequestsWithoutATokenAreCountedByAddress(t *testing.T) {
 		t.Errorf("a tenant at the same address gets %d", w.Code)
 	}
 }
+
+// sent sends a body as a tenant.
+func sent(h http.Handler, kind, path, body string, header ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest("POST", path, strings.NewReader(body))
+	r.Header.Set("Authorization", "Bearer ml-team")
+	r.Header.Set("Content-Type", kind)
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// The bytes of bodies are charged before anything reads them, YAML at a multiple and up to a
+// quarter of the size of JSON. A request by way of another coordinator is not charged.
+func TestBodiesAreChargedBeforeTheyAreRead(t *testing.T) {
+	const path = "/api/v1/namespaces/ml-team/jobs"
+	until429 := func(h http.Handler, kind, body string, header ...string) (n int, w *httptest.ResponseRecorder) {
+		for n = 0; n < 50; n++ {
+			if w = sent(h, kind, path, body, header...); w.Code == 429 {
+				break
+			}
+			if w.Code != 400 {
+				t.Fatalf("a body that is no document gets %d: %s", w.Code, w.Body)
+			}
+		}
+		return n, w
+	}
+	yaml := "a: " + strings.Repeat("x", 255<<10)
+	n, w := until429(counting(gate.DefaultRequests), typeYAML, yaml)
+	if n < 5 || n > 8 || !strings.Contains(w.Body.String(), "has used up its share of work") || w.Header().Get("Retry-After") == "" {
+		t.Errorf("%d documents of YAML are let in, then %s", n, w.Body)
+	}
+	if n, _ := until429(counting(gate.DefaultRequests), typeJSON, `{"a": "`+strings.Repeat("x", 1000<<10)+`"}`); n < 10 || n > 16 {
+		t.Errorf("%d documents of JSON are let in", n)
+	}
+	if w := sent(counting(gate.DefaultRequests), typeYAML, path, yaml+strings.Repeat("x", 2<<10)); w.Code != 413 || !strings.Contains(w.Body.String(), "send JSON") {
+		t.Errorf("YAML beyond its bound gets %d: %s", w.Code, w.Body)
+	}
+	if w := sent(counting(gate.DefaultRequests), typeYAML, path, "a: &a ["+strings.Repeat("1,", 9999)+"1]\nb: [*a,*a,*a,*a,*a,*a,*a,*a]"); w.Code != 413 || !strings.Contains(w.Body.String(), "aliases") {
+		t.Errorf("aliases beyond the bound get %d: %s", w.Code, w.Body)
+	}
+	by := service.NewForward("c-2", nil, 0, nil).ProveBy("admin's")
+	h := NewHandler(Config{Service: struct{ service.Service }{}, Authenticator: newCrowd(), Gate: gate.New(&gate.Rates{Requests: gate.DefaultRequests}), Forward: by})
+	proof := by.HopProof(service.Hop{RequestID: "r-1", Authorization: "Bearer ml-team"})
+	if n, _ := until429(h, typeJSON, `{"a": "`+strings.Repeat("x", 1000<<10)+`"}`, hopHeader, "c-2", hopProofHeader, proof, requestIDHeader, "r-1"); n != 50 {
+		t.Errorf("after %d requests one that another coordinator has charged is refused", n)
+	}
+}

@@ -118,7 +118,7 @@ func NewHandler(c Config) http.Handler {
 	if c.DialPeer == nil {
 		c.DialPeer = peerDialer().DialContext
 	}
-	c.Service, c.Watches = service.Sighted(service.Remembering(c.Service, c.Past, c.Access), c.Access), service.SightedWatches(c.Watches, c.Access)
+	c.Service, c.Watches = service.Sighted(service.Remembering(c.Service, c.Past, c.Access), c.Access, c.Gate), service.SightedWatches(c.Watches, c.Access)
 	h := &handler{
 		Config: c, mux: http.NewServeMux(), routes: map[string]access{}, metrics: newMetrics(c.Metrics), peers: newPeerClient(c),
 		watches: make(chan struct{}, mostWatches),

@@ -242,14 +242,17 @@ func TestYAMLThatGrowsIsRefused(t *testing.T) {
 		before := string("abcdefghijk"[at])
 		bomb += fmt.Sprintf("%c: &%c [%s]\n", name, name, strings.TrimSuffix(strings.Repeat("*"+before+",", 10), ","))
 	}
-	for name, doc := range map[string]string{"a bomb": bomb, "a deep tree": strings.Repeat("[", 100_000)} {
-		r := httptest.NewRequest("POST", "/api/v1/namespaces/a/allocations", strings.NewReader(doc))
+	for name, c := range map[string]struct {
+		doc  string
+		code int
+	}{"a bomb": {bomb, 413}, "a deep tree": {strings.Repeat("[", 100_000), 400}} {
+		r := httptest.NewRequest("POST", "/api/v1/namespaces/a/allocations", strings.NewReader(c.doc))
 		r.Header.Set("Authorization", "Bearer "+token)
 		r.Header.Set("Content-Type", "application/yaml")
 		w := httptest.NewRecorder()
 		newHandler(t).ServeHTTP(w, r)
-		if w.Code != 400 {
-			t.Errorf("%s: got %d %s, want 400", name, w.Code, w.Body)
+		if w.Code != c.code {
+			t.Errorf("%s: got %d %s, want %d", name, w.Code, w.Body, c.code)
 		}
 	}
 }

@@ -30,6 +30,17 @@ func (h *handler) begin(c *call, who access) *api.Status {
 	return h.inTurn(c)
 }
 
+// charge takes a cost from the units of the caller.
+func charge(h *handler, c *call, cost gate.Work) *api.Status {
+	caller := h.sender(c)
+	caller.Principal = c.caller
+	status := h.Gate.Charge(caller, cost)
+	if status != nil {
+		h.metrics.refused(throttleRate)
+	}
+	return status
+}
+
 // inTurn waits for the turn of a request.
 func (h *handler) inTurn(c *call) *api.Status {
 	status := c.turn.Begin(c.ctx())

@@ -28,10 +28,19 @@ type Caller struct {
 	fate *fate
 }
 
-// fate is what the audit has to know of the end of a request.
+// fate is the course of a request, for the audit and the charge.
 type fate struct {
 	hidden atomic.Bool // the answer is a 404, and there is such an object
 	noted  atomic.Bool // the refusal has its entry
+	// charged: the cost of the request has been charged.
+	charged atomic.Bool
+}
+
+// FirstCharge reports true once for each request of a context: a request may be served again
+// after a change of the leader.
+func FirstCharge(ctx context.Context) bool {
+	c, found := ctx.Value(callerKey{}).(*Caller)
+	return !found || !c.fate.charged.Swap(true)
 }
 
 type callerKey struct{}

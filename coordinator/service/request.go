@@ -24,8 +24,8 @@ func RequestID(given string) string {
 	return strings.ToLower(rand.Text())
 }
 
-// Vouched is the name of a person by the word of a caller: records have the name of a caller
-// who is no administrator beside any other name.
+// Vouched is the name of a person by the word of a caller, with the caller's name beside any
+// other name, except for administrators.
 func Vouched(by Principal, name string) string {
 	if name == "" || name == by.Name || by.Everywhere(Admins) {
 		return name

@@ -120,12 +120,14 @@ func (s Sight) event(e *objects.Event) *objects.Event {
 
 // Sighted is a Service that shows each caller (CallerOf) the part of nodes and quota
 // trees that the caller may see. Requests that change nodes and trees are for callers
-// who see everything, but for the creation of a node by its host.
-func Sighted(s Service, a Access) Service { return sighted{s, a} }
+// who see everything, but for the creation of a node by its host. A Charger, which
+// may be nil, charges expensive requests.
+func Sighted(s Service, a Access, by Charger) Service { return sighted{s, a, by} }
 
 type sighted struct {
 	Service
-	access Access
+	access  Access
+	charger Charger
 }
 
 func (s sighted) sight(ctx context.Context) Sight { return s.access.SightOf(CallerOf(ctx).Principal) }

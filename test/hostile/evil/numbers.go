@@ -68,6 +68,13 @@ var tenantNumbers = map[string]func(context.Context, *run) error{
 		text := "metadata:\n  name: y\n  annotations:\n" + strings.Repeat("    "+strings.Repeat("k", 20)+": [[[[]]]]\n", 20_000)
 		return ask{label: "YAML", method: "POST", path: allocations, body: text[:min(len(text), 900_000)], header: http.Header{"Content-Type": {"application/yaml"}}}
 	}),
+	"yaml-aliases": rush(16, nil, func(r *run, worker, i int) ask {
+		text := "a: &a [" + strings.Repeat("1,", 9_999) + "1]\nmetadata: {name: y}\nspec: [" + strings.Repeat("*a,", 99) + "*a]\n"
+		return ask{label: "aliases", method: "POST", path: allocations, body: text, header: http.Header{"Content-Type": {"application/yaml"}}}
+	}),
+	"many-members": rush(4, nil, func(r *run, worker, i int) ask {
+		return ask{label: "large job", method: "POST", path: jobs, body: fmt.Sprintf(`{"metadata":{"name":"%s-m%d-%d"},"spec":{"completions":1000,"suspend":true,"template":{"spec":{"resources":{"requests":{"cpu":"1m"}}}}}}`, r.Node, worker, i)}
+	}),
 	"page-floods": rush(16, nil, func(_ *run, worker, i int) ask {
 		return ask{label: "page", method: "GET", path: []string{"/openapi.yaml", "/openapi.json", "/docs", "/api/v1/nodes", "/api/v1/coordinators", "/api/v1/metrics/queues"}[(worker+i)%6]}
 	}),
