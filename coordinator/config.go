@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/count"
 	"github.com/musterd/muster/coordinator/era"
 	"github.com/musterd/muster/coordinator/lead"
@@ -69,7 +70,7 @@ type Config struct {
 	// for the default.
 	PlacementPolicy string
 	// PreemptionPolicy is the preemptionPolicy of new work that has none, and whose class
-	// has none; "" is api.PreemptOwnQuota.
+	// has none; "" is DefaultPreemptionPolicy.
 	PreemptionPolicy string
 	// StartsWork: the agents of the cluster start the commands of jobs. Without it a job
 	// with a command is refused with 422.
@@ -101,6 +102,9 @@ func (c Config) withDefaults() (Config, error) {
 	if c.NamespaceAllocations == 0 {
 		c.NamespaceAllocations = DefaultNamespaceAllocations
 	}
+	if c.PreemptionPolicy == "" {
+		c.PreemptionPolicy = DefaultPreemptionPolicy
+	}
 	if c.Documents == 0 {
 		c.Documents = count.DefaultShare
 	}
@@ -129,6 +133,10 @@ func (c *Config) rules() lead.Rules {
 		EvictOnDeviceLost: c.EvictOnDeviceLost, RejectUnsatisfiable: c.RejectUnsatisfiable, PlacementPolicy: c.PlacementPolicy, PreemptionPolicy: c.PreemptionPolicy, StartsWork: c.StartsWork, Ports: c.Ports,
 	}
 }
+
+// DefaultPreemptionPolicy is the preemptionPolicy of new work without a configured policy, in
+// every program.
+const DefaultPreemptionPolicy = api.PreemptLowerPriority
 
 // DefaultNamespaceAllocations is the most allocations that a namespace may have
 // stored, by default: the members of jobs count one by one, in every phase.

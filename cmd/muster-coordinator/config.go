@@ -163,9 +163,12 @@ func (c config) checkPlacement() error {
 	return nil
 }
 
-// check reports whether growth waits for an operator.
-func (a admissionConfig) check() (approve bool, err error) {
+// check reports whether growth waits for an operator: with TLS by default, since hosts may
+// then be on any network.
+func (a admissionConfig) check(secure bool) (approve bool, err error) {
 	switch a.Growth {
+	case "":
+		return secure, nil
 	case growthAllow:
 	case growthApprove:
 		return true, nil
@@ -206,8 +209,7 @@ func defaults() config {
 		Gossip:     gossipConfig{SerfBind: "127.0.0.1:7948", SerfRPC: defaultSerfRPC, CapacityBind: "127.0.0.1:7949"},
 		Limits:     limitsConfig{AllocationsPerNamespace: coordinator.DefaultNamespaceAllocations, Documents: "512Mi", RequestsPerMinute: gate.DefaultRequests},
 		TLS:        tlsConfig{CertTTL: configfile.DurationOf(enroll.DefaultTTL)},
-		Admission:  admissionConfig{Growth: growthAllow},
-		DeviceLost: deviceLostKeep, Unsatisfiable: unsatisfiableWait, PlacementPolicy: place.NameFragmentation, WorkPorts: rendezvous.Default.String(), PreemptionPolicy: api.PreemptLowerPriority,
+		DeviceLost: deviceLostKeep, Unsatisfiable: unsatisfiableWait, PlacementPolicy: place.NameFragmentation, WorkPorts: rendezvous.Default.String(), PreemptionPolicy: coordinator.DefaultPreemptionPolicy,
 		Decisions: decisionsConfig{Files: 16, MaxSize: "64Mi"},
 		Audit:     auditConfig{Files: 16, MaxSize: "64Mi"},
 		History:   historyConfig{SpoolWait: configfile.DurationOf(time.Hour), Retention: defaultRetention()},
@@ -266,7 +268,7 @@ func (c config) check(hostname func() (string, error)) (daemon.Config, slog.Leve
 	keep(err)
 	documents, err := c.Limits.check()
 	keep(err)
-	approve, err := c.Admission.check()
+	approve, err := c.Admission.check(c.TLS.Enabled)
 	keep(err)
 	evictLost, err := c.checkDeviceLost()
 	keep(err)

@@ -340,6 +340,21 @@ func TestThePolicyOfGrowth(t *testing.T) {
 	}
 }
 
+// With TLS hosts come from any network: growth waits for an operator where nothing is set.
+func TestGrowthWaitsByDefaultWithTLS(t *testing.T) {
+	for _, c := range []struct {
+		growth     string
+		tls, waits bool
+	}{{"", false, false}, {"", true, true}, {growthAllow, true, false}, {growthAllow, false, false}, {growthApprove, true, true}, {growthApprove, false, true}} {
+		if waits, err := (admissionConfig{Growth: c.growth}).check(c.tls); err != nil || waits != c.waits {
+			t.Errorf("growth %q with TLS %t: waits %t (%v), want %t", c.growth, c.tls, waits, err, c.waits)
+		}
+	}
+	if c := defaults(); c.Admission.Growth != "" || c.PreemptionPolicy != "PreemptLowerPriority" {
+		t.Errorf("by default growth is %q and the preemptionPolicy %q", c.Admission.Growth, c.PreemptionPolicy)
+	}
+}
+
 func TestThePolicyOfALostDevice(t *testing.T) {
 	for doc, want := range map[string]bool{"": false, "deviceLost: keep": false, "deviceLost: evict": true} {
 		c, err := read(write(t, "config.yaml", doc+"\ntokenFile: "+write(t, "token", clusterToken)+"\nadminTokenFile: "+write(t, "admin-token", adminToken)))

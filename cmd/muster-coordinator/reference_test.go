@@ -30,7 +30,7 @@ func sample() samplefile.File {
 			"history.retention.auditLogs":            {Range: "24h to 876000h", Within: []string{"24h", "876000h"}, Outside: []string{"23h", "876001h"}},
 			"history.retention.quotaHistory":         {Range: "24h to 876000h", Within: []string{"24h", "876000h"}, Outside: []string{"23h", "876001h"}},
 			"decisions.maxSize":                      {Range: "1Mi to 1Ti", Unit: "bytes", Within: []string{"1Mi", "1Ti"}, Outside: []string{"1Ki", "2Ti"}},
-			"admission.growth":                       {Range: "allow, approve", Within: []string{"allow", "approve"}, Outside: []string{"never"}},
+			"admission.growth":                       {Range: "allow, approve", Within: []string{"allow", "approve", "\"\""}, Outside: []string{"never"}},
 			"deviceLost":                             {Range: "keep, evict", Within: []string{"keep", "evict"}, Outside: []string{"drop"}},
 			"unsatisfiable":                          {Range: "wait, reject", Within: []string{"wait", "reject"}, Outside: []string{"drop"}},
 			"preemptionPolicy":                       {Range: "PreemptLowerPriority, OwnQuota, Never", Within: []string{"OwnQuota", "Never"}, Outside: []string{"Always"}},

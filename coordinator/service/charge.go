@@ -47,11 +47,6 @@ func (s sighted) ExplainJob(ctx context.Context, namespace, name string, o Expla
 	return charged(ctx, s.charger, question, 0, func() (*api.Explanation, error) { return s.Service.ExplainJob(ctx, namespace, name, o) })
 }
 
-// PatchJob implements Jobs.
-func (s sighted) PatchJob(ctx context.Context, namespace, name string, p api.WorkPatch) (*api.Job, error) {
-	return charged(ctx, s.charger, membersIn(p), 0, func() (*api.Job, error) { return s.Service.PatchJob(ctx, namespace, name, p) })
-}
-
 // TryAllocation implements Allocations.
 func (s sighted) TryAllocation(ctx context.Context, c Create, a *api.Allocation, o ExplainOptions) (*api.Explanation, error) {
 	return charged(ctx, s.charger, question, 0, func() (*api.Explanation, error) { return s.Service.TryAllocation(ctx, c, a, o) })

@@ -7,7 +7,6 @@ package service
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	"github.com/musterd/muster/api"
@@ -124,15 +123,4 @@ type Nodes interface {
 	// ReconcileNode returns once the node's agent is out of quarantine; a dry
 	// run returns the effect. It may be repeated.
 	ReconcileNode(ctx context.Context, name string, o api.ReconcileOptions) (*api.Reconciliation, error)
-}
-
-// membersIn is the parallelism in a patch, or 0.
-func membersIn(p api.WorkPatch) int {
-	var spec struct {
-		Parallelism int32 `json:"parallelism"`
-	}
-	if json.Unmarshal(p.Spec, &spec) != nil { // which the service refuses
-		return 0
-	}
-	return int(max(0, spec.Parallelism))
 }
