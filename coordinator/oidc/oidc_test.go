@@ -291,6 +291,12 @@ func TestClaims(t *testing.T) {
 			func(c *oidc.Config) { c.RolesClaim, c.Roles = "roles", map[string]string{"root": "admin"} },
 			map[string]any{"roles": []string{"root"}}, "oidc:ada@example.org", nil, "admin", "", "",
 		},
+		"roles of the cluster beside a tenant": {
+			func(c *oidc.Config) {
+				c.TenantClaim, c.RolesClaim, c.Roles = "org", "roles", map[string]string{"ops": "operator", "root": "admin", "team": "viewer"}
+			},
+			map[string]any{"org": "vision", "roles": []string{"ops", "root", "team"}}, "oidc:ada@example.org", nil, "operator; admin; viewer of tenant vision", "vision", "",
+		},
 		"a tenant that is none": {func(c *oidc.Config) { c.TenantClaim = "org" }, map[string]any{"org": "Vision!"}, "", nil, "", "", `"Vision!", is no name of a tenant`},
 		"a required claim":      {func(c *oidc.Config) { c.RequiredClaims = map[string]string{"hd": "example.org"} }, map[string]any{"hd": "example.org"}, "oidc:ada@example.org", nil, "", "", ""},
 		"a required claim that differs": {

@@ -1,6 +1,7 @@
 package rest_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -203,5 +204,37 @@ func TestWhatOpensNoSession(t *testing.T) {
 				t.Errorf("%d %v %s\nwant %d %s", answer.StatusCode, err, body, c.code, c.want)
 			}
 		})
+	}
+}
+
+// bearer lets in the bearer of token until the token is revoked.
+type bearer struct{ revoked chan struct{} }
+
+func (b bearer) Authenticate(ctx context.Context, secret string) (service.Principal, error) {
+	select {
+	case <-b.revoked:
+		return service.Principal{}, errors.New("unknown token")
+	default:
+		return service.StaticToken(token).Authenticate(ctx, secret)
+	}
+}
+
+func (b bearer) Changed() <-chan struct{} { return b.revoked }
+
+// A revoked token ends an open session, with the 401 of the token.
+func TestASessionEndsWithItsToken(t *testing.T) {
+	cluster := resttest.New(time.Now)
+	cluster.SetOutput("ml", "train")
+	door := bearer{make(chan struct{})}
+	server := httptest.NewServer(rest.NewHandler(rest.Config{Service: cluster, Authenticator: door}))
+	t.Cleanup(server.Close)
+	ws := open(t, server.URL+"/api/v1/namespaces/ml/jobs/train/exec?command=cat&input=true")
+	if got, err := ws.Read(); err != nil || string(got[1:]) != "cat\n" {
+		t.Fatalf("%q, %v", got, err)
+	}
+	close(door.revoked)
+	got := transcript(t, ws)
+	if len(got) != 2 || !strings.HasPrefix(got[0], `3 {"kind":"Status"`) || !strings.Contains(got[0], `"code":401`) || got[1] != "closed" {
+		t.Errorf("after the revocation %q, want a Status of 401 and the end", got)
 	}
 }
