@@ -132,10 +132,8 @@ func (l *Leader) refusesEntry(namespace, queue string, named bool, members, toge
 	case rule.QueueClosed:
 		return api.Errorf(403, "%s: queue %s is Closed and takes no new work: name another queue, or ask an operator to open it", field, queue)
 	case rule.TooMany:
-		status := api.Errorf(429, "queue %s has %d of %d waiting members: there is no room for %d more; submit again once some have started, or ask an operator to raise spec.maxWaitingMembers",
-			queue, count.Waiting, rules.MaxWaiting, members)
-		status.Reason = api.TooManyObjects
-		return status
+		return api.Errorf(429, "queue %s has %d of %d waiting members: there is no room for %d more; submit again once some have started, or ask an operator to raise spec.maxWaitingMembers",
+			queue, count.Waiting, rules.MaxWaiting, members).Because(api.TooManyObjects)
 	case rule.NeverRuns:
 		return api.Errorf(422, "%s: %d members start together, and queue %s lets %d run: ask for fewer, name another queue, or ask an operator to raise spec.maxRunningMembers",
 			field, together, queue, rules.MaxRunning)
