@@ -158,7 +158,7 @@ func TestHigherPriorityIsFirstWhenRoomComes(t *testing.T) {
 		k := c.Bring(1)
 		allocate(t, k, rig.Submission{Name: "a", GPUs: 8})
 		allocate(t, k, rig.Submission{Name: "low", GPUs: 8})
-		high := allocate(t, k, rig.Submission{Name: "high", GPUs: 8, Priority: 100})
+		high := allocate(t, k, rig.Submission{Name: "high", GPUs: 8, Priority: 100, Policy: "Never"})
 		if high.Status.QueuePosition != 1 {
 			t.Errorf("high is at %d", high.Status.QueuePosition)
 		}

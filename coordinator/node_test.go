@@ -115,7 +115,7 @@ func TestAnExplanationCountsWhatIsShort(t *testing.T) {
 	bubble(t, rig.Options{}, func(t *testing.T, c *rig.Cluster) {
 		k := c.Bring(2)
 		allocate(t, k, rig.Submission{Name: "a", GPUs: 4})
-		submit(t, k, rig.Submission{Name: "gang", GPUs: 8, Members: 3, Gang: 3})
+		submit(t, k, rig.Submission{Name: "gang", GPUs: 8, Members: 3, Gang: 3, Policy: "Never"})
 		e, err := k.ExplainJob(t.Context(), rig.Namespace, "gang", service.ExplainOptions{Operator: true})
 		if err != nil {
 			t.Fatal(err)

@@ -105,7 +105,7 @@ func TestAVictimDoesNotLearnTheNameOfAnotherTenantsWork(t *testing.T) {
 
 func TestNobodyIsEvictedForAUnitThatDoesNotAsk(t *testing.T) {
 	for name, s := range map[string]rig.Submission{
-		"no policy":          {Name: "urgent", GPUs: 8, Priority: 9},
+		"own quota":          {Name: "urgent", GPUs: 8, Priority: 9, Policy: "OwnQuota"},
 		"never":              {Name: "urgent", GPUs: 8, Priority: 9, Policy: "Never"},
 		"equal priority":     pushing("urgent", 8, 5),
 		"no place even then": pushing("urgent", 16, 9),

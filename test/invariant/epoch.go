@@ -126,7 +126,7 @@ func (c *Checker) checkQuarantine(d Decision) {
 	}
 	for _, e := range d.Events {
 		switch e.(type) {
-		case ledger.CordonSet, ledger.HealthChanged, ledger.Started, ledger.Reconciled:
+		case ledger.CordonSet, ledger.HealthChanged, ledger.Started, ledger.Reconciled, ledger.Marked:
 		default:
 			c.report(of(QuarantineKept, d.Node), "%s is in quarantine and %T makes %T of it", d.Node, d.Command, e)
 		}

@@ -54,8 +54,8 @@ func (g *Gate) OnTxn(f func(record.Txn) Fault) {
 	g.faults = f
 }
 
-// FailUnder makes every Get and Range below a prefix fail from now on; nil ends
-// it.
+// FailUnder makes every Get and Range below a prefix fail from now on, but for looks at
+// an earlier revision; nil ends the failures.
 func (g *Gate) FailUnder(prefix string, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -76,15 +76,15 @@ func (g *Gate) chooser() func(record.Txn) Fault {
 	return g.faults
 }
 
-// mayRead is the near side of a read.
-func (g *Gate) mayRead(verb, key string) error {
+// mayRead is the near side of a read. FailUnder fails the read by its key or prefix below.
+func (g *Gate) mayRead(verb, key, below string) error {
 	if !g.proc.pass() {
 		return store.ErrClosed
 	}
 	g.mu.Lock()
 	under, err := g.under, g.reads
 	g.mu.Unlock()
-	if err != nil && strings.HasPrefix(key, under) {
+	if err != nil && strings.HasPrefix(below, under) {
 		return err
 	}
 	name, node := readStep(verb, key)
@@ -197,7 +197,7 @@ func (g *Gate) late(t record.Txn) {
 
 // Get implements store.KVStore.
 func (g *Gate) Get(ctx context.Context, key string) (record.KV, bool, resource.Revision, error) {
-	if err := g.mayRead("read", key); err != nil {
+	if err := g.mayRead("read", key, key); err != nil {
 		return record.KV{}, false, 0, err
 	}
 	kv, found, revision, err := g.Store.Get(ctx, key)
@@ -210,7 +210,11 @@ func (g *Gate) Get(ctx context.Context, key string) (record.KV, bool, resource.R
 
 // Range implements store.KVStore.
 func (g *Gate) Range(ctx context.Context, prefix string, o store.RangeOptions) ([]record.KV, resource.Revision, error) {
-	if err := g.mayRead("read", prefix); err != nil {
+	below := prefix
+	if o.AtRevision != 0 {
+		below = ""
+	}
+	if err := g.mayRead("read", prefix, below); err != nil {
 		return nil, 0, err
 	}
 	kvs, revision, err := g.Store.Range(ctx, prefix, o)
