@@ -70,7 +70,7 @@ type Config struct {
 	// for the default.
 	PlacementPolicy string
 	// PreemptionPolicy is the preemptionPolicy of new work that has none, and whose class
-	// has none; "" is DefaultPreemptionPolicy.
+	// has none; "" is api.PreemptOwnQuota.
 	PreemptionPolicy string
 	// StartsWork: the agents of the cluster start the commands of jobs. Without it a job
 	// with a command is refused with 422.
@@ -102,9 +102,6 @@ func (c Config) withDefaults() (Config, error) {
 	if c.NamespaceAllocations == 0 {
 		c.NamespaceAllocations = DefaultNamespaceAllocations
 	}
-	if c.PreemptionPolicy == "" {
-		c.PreemptionPolicy = DefaultPreemptionPolicy
-	}
 	if c.Documents == 0 {
 		c.Documents = count.DefaultShare
 	}
@@ -134,8 +131,8 @@ func (c *Config) rules() lead.Rules {
 	}
 }
 
-// DefaultPreemptionPolicy is the preemptionPolicy of new work without a configured policy, in
-// every program.
+// DefaultPreemptionPolicy is the preemptionPolicy of new work at a coordinator without a
+// configured policy.
 const DefaultPreemptionPolicy = api.PreemptLowerPriority
 
 // DefaultNamespaceAllocations is the most allocations that a namespace may have

@@ -140,8 +140,11 @@ func TestTheSecondCtrlCLeavesTheJob(t *testing.T) {
 	never := make(chan os.Signal, 1) // the signal is for the program, which is in this process
 	signal.Notify(never, os.Interrupt)
 	defer signal.Stop(never)
-	end := filepath.Join(t.TempDir(), "end")
-	m := w.muster("run", "--name", "stubborn", "--", "sh", "-c", `trap '' TERM; echo up; while ! test -e `+end+`; do sleep 0.05; done; echo last words; exit 4`)
+	end, told := filepath.Join(t.TempDir(), "end"), filepath.Join(t.TempDir(), "told")
+	if err := syscall.Mkfifo(told, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m := w.muster("run", "--name", "stubborn", "--", "sh", "-c", `(trap 'echo >`+told+`; exit' TERM; while :; do sleep 1; done) 2>/dev/null & trap '' TERM; echo up; while ! test -e `+end+`; do sleep 0.05; done; echo last words; exit 4`)
 	m.shows("up\n")
 	m.interrupt()
 	m.says("Ctrl-C again leaves it")
@@ -153,6 +156,9 @@ func TestTheSecondCtrlCLeavesTheJob(t *testing.T) {
 	}
 	if j := w.phase("stubborn", api.Cancelling); j.Status.Allocations[0].ExitCode != nil {
 		t.Errorf("the member is %+v, want a command that still runs", j.Status.Allocations[0])
+	}
+	if _, err := os.ReadFile(told); err != nil { // waits until the command has SIGTERM
+		t.Fatal(err)
 	}
 	if err := os.WriteFile(end, nil, 0o600); err != nil {
 		t.Fatal(err)
