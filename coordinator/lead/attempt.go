@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterd/muster/coordinator/idle"
 	"github.com/musterd/muster/coordinator/lead/breaker"
+	"github.com/musterd/muster/coordinator/lead/vacancy"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/coordinator/txn"
@@ -74,7 +75,7 @@ type attempt struct {
 	// at their use.
 	gpus       idle.Clock
 	judgedIdle time.Time
-	ready      readiness
+	ready      vacancy.Key
 	// seats are the nodes by tree that the attempt's record.Seats has; nil for none.
 	seats map[string]string
 	// work is the state of the members' work, by member, as agents have reported it.

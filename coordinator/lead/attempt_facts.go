@@ -9,6 +9,7 @@ import (
 
 	"github.com/musterd/muster/coordinator/idle"
 	"github.com/musterd/muster/coordinator/lead/breaker"
+	"github.com/musterd/muster/coordinator/lead/vacancy"
 
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/record"
@@ -123,7 +124,7 @@ func (a *attempt) outcomeNow() *record.Outcome {
 }
 
 // setReady takes over the key as it was written.
-func (a *attempt) setReady(r readiness) { a.ready = r }
+func (a *attempt) setReady(k vacancy.Key) { a.ready = k }
 
 // takeUse judges the use of the members' devices.
 func (a *attempt) takeUse(counters []idle.Counter, r idle.Rule) idle.Use {
@@ -132,11 +133,6 @@ func (a *attempt) takeUse(counters []idle.Counter, r idle.Rule) idle.Use {
 
 // noteJudgedIdle notes a look at the use of the members' devices.
 func (a *attempt) noteJudgedIdle(now time.Time) { a.judgedIdle = now }
-
-// freedNodes are the nodes whose agents hold nothing of the transaction any more.
-func (a *attempt) freedNodes() []resource.NodeID {
-	return slices.DeleteFunc(a.machine.Nodes(), func(id resource.NodeID) bool { return !a.machine.FreedBy(id) })
-}
 
 // recordMissingVotes notes the nodes whose votes have not come when the budget is spent.
 func (a *attempt) recordMissingVotes() {
@@ -173,30 +169,6 @@ func (a *attempt) countsOn(nodes []resource.NodeID) []int32 {
 	}
 	return counts
 }
-
-// readiness is a key of record.ReadyPrefix as the store has it; the zero value: the
-// store has none.
-type readiness struct {
-	instant  int64 // milliseconds
-	freed    []resource.NodeID
-	signaled int64 // milliseconds, see record.Ready
-	idle     int64 // milliseconds, with the percentage below
-	below    int32
-	revision resource.Revision
-}
-
-// readinessOf is a key as the store has it.
-func readinessOf(r record.Ready, rev resource.Revision) readiness {
-	return readiness{r.AtMillis, r.Freed, r.SignaledMillis, r.IdleMillis, r.IdleBelow, rev}
-}
-
-// record is the key.
-func (r *readiness) record() record.Ready {
-	return record.Ready{AtMillis: r.instant, Freed: r.freed, SignaledMillis: r.signaled, IdleMillis: r.idle, IdleBelow: r.below}
-}
-
-// has reports whether the key says that a node holds nothing any more.
-func (r *readiness) has(node resource.NodeID) bool { return slices.Contains(r.freed, node) }
 
 // requestOf is the request for a member of a plan. A preemption asks for the very
 // devices that the plan names, and so does one whose charge depends on them.

@@ -177,7 +177,7 @@ func (l *Leader) discharge(a *attempt) {
 
 // noteStarted ends the reserved part of an attempt's charge once the attempt has started.
 func (l *Leader) noteStarted(a *attempt) {
-	if a.ready.instant != 0 {
+	if a.ready.AtMillis != 0 {
 		l.quotas.Start(a.machine.ID())
 	}
 }

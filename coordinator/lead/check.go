@@ -58,8 +58,8 @@ func (l *Leader) checkUsers() error {
 		if want := creatorOf(a.unit); found && c.User != want {
 			return fmt.Errorf("attempt %s of %s is charged to user %q, its unit is of %q", tx, a.unit.path, c.User, want)
 		}
-		if _, reserved := l.quotas.Reserved().Charged(tx); reserved != (found && a.ready.instant == 0) {
-			return fmt.Errorf("attempt %s of %s is charged %t, ready since %d, and reserved %t", tx, a.unit.path, found, a.ready.instant, reserved)
+		if _, reserved := l.quotas.Reserved().Charged(tx); reserved != (found && a.ready.AtMillis == 0) {
+			return fmt.Errorf("attempt %s of %s is charged %t, ready since %d, and reserved %t", tx, a.unit.path, found, a.ready.AtMillis, reserved)
 		}
 	}
 	adopting := 0 // charged already, without an attempt

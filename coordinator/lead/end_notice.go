@@ -22,7 +22,7 @@ func (a *attempt) endNotice(now int64) grant.Notice {
 	if of == nil {
 		return n
 	}
-	instant := of.ready.instant
+	instant := of.ready.AtMillis
 	if instant == 0 { // the key is on its way to the store
 		instant = now
 	}
@@ -34,16 +34,16 @@ func (a *attempt) endNotice(now int64) grant.Notice {
 
 // noteSignaled writes that members of a unit have got their signal, once.
 func (l *Leader) noteSignaled(a *attempt) {
-	if a.ready.signaled != 0 || a.ready.revision == 0 || a.machine.State() == txn.Released {
+	if a.ready.SignaledMillis != 0 || a.ready.Revision == 0 || a.machine.State() == txn.Released {
 		return
 	}
 	for _, s := range a.work {
 		if s.Signaled {
 			r := a.ready
-			r.signaled = l.millis()
+			r.SignaledMillis = l.millis()
 			a.setReady(r)
 			l.out.info("work_signaled", "unit", a.unit.path)
-			l.putReady(a, r.record())
+			l.putReady(a, r.Ready)
 			return
 		}
 	}

@@ -61,7 +61,7 @@ func TestTheSignalIsOnRecord(t *testing.T) {
 	x.pass(40 * time.Second)
 	report(x, u)
 	written := u.attempt.ready
-	if written.signaled == 0 || written.instant == 0 {
+	if written.SignaledMillis == 0 || written.AtMillis == 0 {
 		t.Fatalf("the key has %+v, want an instant of the signal", written)
 	}
 	x.pass(time.Second)
@@ -71,7 +71,7 @@ func TestTheSignalIsOnRecord(t *testing.T) {
 	next.answers()
 	u = next.units[u.path]
 	report(next, u)
-	if got := u.attempt.ready; got.signaled != written.signaled || got.instant != written.instant || got.revision != written.revision {
+	if got := u.attempt.ready; got.SignaledMillis != written.SignaledMillis || got.AtMillis != written.AtMillis || got.Revision != written.Revision {
 		t.Errorf("the next leader has %+v, want %+v", got, written)
 	}
 	next.check()

@@ -121,7 +121,7 @@ func TestAUnitIsReadyWhenAllItsNodesHoldIt(t *testing.T) {
 		x.clear()
 		x.hear(grant.Replied{Node: id, Tx: tx, State: grant.Held, Incarnation: n.incarnation, Revision: n.revision, Members: n.reservations[tx].members})
 		x.answers()
-		if ready := a.attempt.ready.revision != 0; ready != (i == 1) {
+		if ready := a.attempt.ready.Revision != 0; ready != (i == 1) {
 			t.Errorf("node %d of 2: ready %t", i+1, ready)
 		}
 	}

@@ -124,7 +124,7 @@ func (l *Leader) endOfUnit(a *attempt) *unitEnd {
 	case u.record.Requeues:
 		r.Phase, r.Reason, r.Started, r.Requeues, e.requeued = string(api.Pending), "", "", false, true
 		if r.FirstReadyMillis == 0 {
-			r.FirstReadyMillis = a.ready.instant
+			r.FirstReadyMillis = a.ready.AtMillis
 		}
 	case u.job == nil && a.lost:
 		r.Phase, r.Reason = string(api.Failed), a.notice.Reason
@@ -133,7 +133,7 @@ func (l *Leader) endOfUnit(a *attempt) *unitEnd {
 	default:
 		r.Phase, r.Reason, r.Started, e.requeued = string(api.Pending), "", "", true
 		if r.FirstReadyMillis == 0 {
-			r.FirstReadyMillis = a.ready.instant
+			r.FirstReadyMillis = a.ready.AtMillis
 		}
 		r.ActiveSinceMillis = 0
 	}

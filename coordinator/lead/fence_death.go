@@ -60,6 +60,7 @@ func (l *Leader) retractAssumedFreed(n *node) {
 	for _, tx := range l.attemptsOn(n.view.ID) {
 		if a := l.attempts[tx]; a != nil && a.assumedFreed[n.view.ID] { // model: mutant END_BEFORE_FREED
 			a.clearAssumedFreed(n.view.ID)
+			l.partly.Retract(tx, n.view.ID, l.now)
 			l.step(a, txn.Returned{Node: n.view.ID})
 		}
 	}

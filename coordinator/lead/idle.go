@@ -45,7 +45,7 @@ func (l *Leader) judgeIdle(n *node) {
 func (l *Leader) judgeIdleOf(a *attempt) {
 	r, then, ruled := l.idleRule(a.unit.record.Namespace)
 	if !ruled {
-		if a.ready.idle != 0 {
+		if a.ready.IdleMillis != 0 {
 			l.writeIdle(a, 0, 0)
 		}
 		return
@@ -53,7 +53,7 @@ func (l *Leader) judgeIdleOf(a *attempt) {
 	a.noteJudgedIdle(l.now)
 	use := a.takeUse(l.countersOf(a), r)
 	switch {
-	case use == idle.Used && a.ready.idle != 0:
+	case use == idle.Used && a.ready.IdleMillis != 0:
 		l.writeIdle(a, 0, 0)
 	case use != idle.Used && !a.isIdleBy(r) && a.gpus.Idle() >= r.For:
 		l.writeIdle(a, l.millis()-a.gpus.Idle().Milliseconds(), int32(r.Below))
@@ -66,12 +66,12 @@ func (l *Leader) judgeIdleOf(a *attempt) {
 func (a *attempt) isJudgedIdle(now time.Time) bool {
 	u := a.unit
 	return u.work() != nil && u.attempt == a && u.ending == nil && a.notice == nil &&
-		a.machine.State() == txn.Committed && a.ready.instant != 0 && now.Sub(a.judgedIdle) >= judgedEvery
+		a.machine.State() == txn.Committed && a.ready.AtMillis != 0 && now.Sub(a.judgedIdle) >= judgedEvery
 }
 
 // isIdleBy reports whether the store has that the attempt's GPUs are idle by a rule.
 func (a *attempt) isIdleBy(r idle.Rule) bool {
-	return a.ready.idle != 0 && int64(a.ready.below) == r.Below
+	return a.ready.IdleMillis != 0 && int64(a.ready.IdleBelow) == r.Below
 }
 
 // countersOf are the counters of all devices of an attempt's members that run; nil where one of
@@ -138,14 +138,14 @@ func (l *Leader) writeIdle(a *attempt, since int64, below int32) {
 		return // the next report tries again
 	}
 	l.out.info("gpus_idle", "unit", a.unit.path, "idle", since != 0, "below_percent", below)
-	r := a.ready.record()
+	r := a.ready.Ready
 	r.IdleMillis, r.IdleBelow = since, below
 	l.putReady(a, r)
 }
 
 // noteIdle follows a key of readiness that the store has.
 func (l *Leader) noteIdle(a *attempt) {
-	if r, then, ruled := l.idleRule(a.unit.record.Namespace); ruled && a.ready.idle != 0 && a.unit.job != nil {
+	if r, then, ruled := l.idleRule(a.unit.record.Namespace); ruled && a.ready.IdleMillis != 0 && a.unit.job != nil {
 		l.actOnIdle(a.unit.job, r, then)
 	}
 }
@@ -161,16 +161,16 @@ func (l *Leader) actOnIdle(j *job, r idle.Rule, then string) {
 		a := u.attempt
 		switch {
 		case a == nil:
-		case u.ending != nil, a.notice != nil, a.machine.State() != txn.Committed, !a.isIdleBy(r), l.millis()-a.ready.idle < r.For.Milliseconds():
+		case u.ending != nil, a.notice != nil, a.machine.State() != txn.Committed, !a.isIdleBy(r), l.millis()-a.ready.IdleMillis < r.For.Milliseconds():
 			return
-		case latest == nil || latest.ready.idle < a.ready.idle:
+		case latest == nil || latest.ready.IdleMillis < a.ready.IdleMillis:
 			latest = a
 		}
 	}
 	if latest == nil {
 		return
 	}
-	text := shown.IdleText("was", latest.ready.below, latest.ready.idle)
+	text := shown.IdleText("was", latest.ready.IdleBelow, latest.ready.IdleMillis)
 	if then == api.IdleSuspend {
 		l.suspendIdle(j, text)
 		return

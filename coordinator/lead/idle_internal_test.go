@@ -96,10 +96,10 @@ func (x *idleScene) next() *idleScene {
 }
 
 func idleOf(u *unit) string {
-	if u.attempt == nil || u.attempt.ready.idle == 0 {
+	if u.attempt == nil || u.attempt.ready.IdleMillis == 0 {
 		return "busy"
 	}
-	return fmt.Sprintf("below %d%% since %d", u.attempt.ready.below, u.attempt.ready.idle)
+	return fmt.Sprintf("below %d%% since %d", u.attempt.ready.IdleBelow, u.attempt.ready.IdleMillis)
 }
 
 var anHour = api.NamespaceIdle{Below: new(int32(10)), For: "1h", Then: api.IdleWarn}
@@ -342,7 +342,7 @@ func TestNothingIsDoneBeforeTheFindingIsStored(t *testing.T) {
 		x.reports(id)
 		x.clock = x.clock.Add(judgedEvery)
 	}
-	if u.ending != nil || u.attempt.ready.idle != 0 {
+	if u.ending != nil || u.attempt.ready.IdleMillis != 0 {
 		t.Fatalf("%s, ends %t, before the store has it", idleOf(u), u.ending != nil)
 	}
 	x.loses(false)

@@ -8,6 +8,7 @@ import (
 	"github.com/musterd/muster/coordinator/decisions"
 	"github.com/musterd/muster/coordinator/lead/edit"
 	"github.com/musterd/muster/coordinator/lead/entries"
+	"github.com/musterd/muster/coordinator/lead/vacancy"
 	"github.com/musterd/muster/coordinator/pace"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
@@ -78,9 +79,9 @@ type Leader struct {
 	finished     finished
 	seats        seatNews
 	fates        fates
-	unwritten    []resource.TxID             // all of whose members are held, which the store is still to know
-	partly       map[resource.TxID]time.Time // units that are freed in part, and since when
-	strays       []resource.TxID             // keys of record.ReadyPrefix beside no record
+	unwritten    []resource.TxID // all of whose members are held, which the store is still to know
+	partly       vacancy.Book    // nodes that have freed their members before the others
+	strays       []resource.TxID // keys of record.ReadyPrefix beside no record
 	observedPace pace.Bucket
 	observedAt   int                // position of the node that writeObserved begins with
 	sweptAt      time.Time          // of fences
@@ -108,7 +109,7 @@ func NewLeader(b Beginning) *Leader {
 		rules: b.Rules, epoch: b.Epoch, held: b.Held, maxOps: b.MaxOps, random: rand.NewChaCha8(b.Seed),
 		view:       newView(b.Rules.Quota, resource.Revision(b.Epoch), b.Now),
 		generation: 1, leasedAt: b.Now, elected: b.Now,
-		retired: newRetired(), partly: map[resource.TxID]time.Time{},
+		retired: newRetired(), partly: vacancy.New(),
 		activity:  newActivity(),
 		writes:    map[Token]func(txn.Outcome, resource.Revision, error){},
 		reads:     map[Token]func(record.KV, bool, resource.Revision){},

@@ -137,10 +137,10 @@ func (l *Leader) startsAgain(a *attempt, r *record.Unit) bool {
 	}
 	r.Phase, r.Failure, r.Reason, r.Started, r.Ended = string(api.Pending), o.Message, "", "", ""
 	if r.FirstReadyMillis == 0 {
-		r.FirstReadyMillis = a.ready.instant
+		r.FirstReadyMillis = a.ready.AtMillis
 	}
 	if r.ActiveSinceMillis == 0 {
-		r.ActiveSinceMillis = a.ready.instant
+		r.ActiveSinceMillis = a.ready.AtMillis
 	}
 	return true
 }

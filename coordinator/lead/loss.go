@@ -29,7 +29,7 @@ type memberLoss struct {
 // whose members were not yet all held has done nothing that it could go on with.
 func (l *Leader) mayLose(a *attempt, node resource.NodeID) bool {
 	u := a.unit
-	if u.job == nil || !u.job.mendsGang() || u.record.N != 0 || u.isSuspended() || u.leaving() || a.ready.instant == 0 {
+	if u.job == nil || !u.job.mendsGang() || u.record.N != 0 || u.isSuspended() || u.leaving() || a.ready.AtMillis == 0 {
 		return false
 	}
 	survives := slices.ContainsFunc(a.machine.Nodes(), func(id resource.NodeID) bool {

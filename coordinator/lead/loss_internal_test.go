@@ -26,7 +26,7 @@ func (x *scene) gangOf(members int, spec, more string) *unit {
 	u := x.submitDocument([]byte(`{"metadata":{"name":"train"},"spec":{"parallelism":` + string(rune('0'+members)) + `,` + spec + `"template":{"spec":{` + more +
 		`"gangScheduling":{"minMembers":` + string(rune('0'+members)) + `},"resources":{"requests":{"nvidia.com/gpu":"8"}}}}}}`))
 	x.holdsAll(u)
-	if u.phase() != api.Running || u.attempt.ready.instant == 0 {
+	if u.phase() != api.Running || u.attempt.ready.AtMillis == 0 {
 		x.t.Fatalf("%s is %s", u.path, u.phase())
 	}
 	return u
@@ -156,7 +156,7 @@ func TestALossEndsTheWholeGangOtherwise(t *testing.T) {
 			x := newScene(t)
 			u := x.gangOf(2, c.spec, "")
 			if !c.begun {
-				u.attempt.setReady(readiness{})
+				u.attempt.ready.AtMillis, u.attempt.ready.Revision = 0, 0
 			}
 			nodes := u.attempt.machine.Nodes()
 			if c.all {

@@ -29,7 +29,7 @@ func (x *scene) gangOfSets(gpus []int, more string) *unit {
 	u := x.submitDocument(fmt.Appendf(nil, `{"metadata":{"name":"train"},"spec":{%s"members":[%s],"template":{"spec":{%s"resources":{"requests":{"cpu":"1"}}}}}}`,
 		replace, strings.Join(sets, ","), more))
 	x.holdsAll(u)
-	if u.phase() != api.Running || u.attempt.ready.instant == 0 {
+	if u.phase() != api.Running || u.attempt.ready.AtMillis == 0 {
 		x.t.Fatalf("%s is %s", u.path, u.phase())
 	}
 	return u

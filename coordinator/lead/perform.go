@@ -81,7 +81,13 @@ func (l *Leader) perform(a *attempt, effects []txn.Effect) {
 		}
 	}
 	l.endCompany(a)
-	l.notePartly(a)
+	if s := a.machine.State(); s == txn.Evicting || s == txn.Ending || s == txn.Releasing {
+		for _, id := range a.machine.Nodes() {
+			if a.machine.FreedBy(id) {
+				l.partly.Note(tx, id, l.now, l.millis())
+			}
+		}
+	}
 	l.onNodeFenced(a)
 	l.stopSuspended(a)
 	l.occupancy.noteUnit(a.unit)
@@ -211,6 +217,7 @@ func (l *Leader) released(a *attempt) {
 	tx := a.machine.ID()
 	l.account.Ended(tx, a.unit.path, a.unit.record.Reason)
 	l.deleteAttempt(tx)
+	l.partly.Forget(tx)
 	l.discharge(a)
 	for _, n := range a.machine.Nodes() {
 		l.nodes[n].drop(tx)

@@ -2,11 +2,10 @@ package lead
 
 import (
 	"bytes"
-	"maps"
 	"slices"
 	"time"
 
-	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/vacancy"
 	"github.com/musterd/muster/coordinator/pace"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
@@ -30,7 +29,7 @@ func (l *Leader) confirmHeld(a *attempt, node resource.NodeID) {
 	}
 	a.addHeld(node)
 	l.startWork(a, a.machine.Nodes()...)
-	if len(a.held) < len(a.machine.Nodes()) || a.ready.revision != 0 {
+	if len(a.held) < len(a.machine.Nodes()) || a.ready.Revision != 0 {
 		return
 	}
 	if a.begun.IsZero() && !l.readyPace.Take(l.now, readyRate) {
@@ -43,7 +42,7 @@ func (l *Leader) confirmHeld(a *attempt, node resource.NodeID) {
 // writeReady writes the key, unless the unit is on its way out. It compares the
 // record, so that nothing lands beside another state of the record.
 func (l *Leader) writeReady(a *attempt) {
-	if a.machine.State() != txn.Committed || a.ready.revision != 0 {
+	if a.machine.State() != txn.Committed || a.ready.Revision != 0 {
 		return
 	}
 	l.putReady(a, record.Ready{AtMillis: l.millis()})
@@ -58,11 +57,12 @@ func (l *Leader) putReady(a *attempt, r record.Ready) {
 		compares: []record.Compare{record.ModRevIs(record.TxKey(tx), a.machine.Revision())},
 		ops:      []record.Op{record.MustPutRecord(key, r)},
 		done: func(o txn.Outcome, rev resource.Revision, err error) {
+			l.partly.Answer(tx)
 			switch {
 			case o == txn.Landed:
-				first := a.ready.revision == 0
-				is := readinessOf(r, rev)
-				is.signaled = max(a.ready.signaled, is.signaled)
+				first := a.ready.Revision == 0
+				is := vacancy.Key{Ready: r, Revision: rev}
+				is.SignaledMillis = max(a.ready.SignaledMillis, is.SignaledMillis)
 				a.setReady(is)
 				l.noteStarted(a)
 				l.notify(a.unit)
@@ -73,50 +73,53 @@ func (l *Leader) putReady(a *attempt, r record.Ready) {
 					l.limitTime(a)
 					l.noteSignaled(a)
 				}
-			case l.attempts[tx] != a:
-			case len(r.Freed) > 0:
-				l.partly[tx] = l.now
-			case err != nil: // refused, e.g. for want of space
+			case l.attempts[tx] == a && len(r.Freed) == 0 && err != nil: // refused, e.g. for want of space
 				l.unwritten = append(l.unwritten, tx)
 			}
 		},
 	}, key, func(value []byte, found bool) bool { return found && bytes.Equal(value, record.MustEncode(r)) })
 }
 
-// notePartly notes that some agents hold nothing of a unit any more, and others do.
-// Where all agents are rid of theirs at about the same time, the unit's end says so and
-// nothing is written.
-func (l *Leader) notePartly(a *attempt) {
-	nodes := a.machine.Nodes()
-	if len(nodes) < 2 || a.unit.phase() != api.Terminating || a.machine.Freed() {
-		return
-	}
-	if _, noted := l.partly[a.machine.ID()]; noted {
-		return
-	}
-	if slices.ContainsFunc(nodes, func(id resource.NodeID) bool { return a.machine.FreedBy(id) && !a.ready.has(id) }) {
-		l.partly[a.machine.ID()] = l.now
-	}
-}
-
-// writePartly writes the nodes of units that have been freed in part for a second.
+// writePartly writes which nodes have freed their members for a second.
 func (l *Leader) writePartly() {
-	for _, tx := range slices.Sorted(maps.Keys(l.partly)) {
-		a := l.attempts[tx]
+	for _, tx := range l.partly.Due(l.now) {
+		a, freed := l.attempts[tx], l.partly.Of(tx)
 		switch {
-		case a == nil || a.machine.Freed() || a.unit.phase() != api.Terminating:
-			delete(l.partly, tx)
-		case l.now.Sub(l.partly[tx]) < time.Second:
+		case a == nil:
+			l.partly.Forget(tx)
+		case !a.ready.Lacks(freed):
 		case !l.readyPace.Take(l.now, readyRate):
 			return
 		default:
-			delete(l.partly, tx)
-			if freed := a.freedNodes(); !slices.Equal(freed, a.ready.freed) && len(freed) > 0 {
-				r := a.ready.record()
-				r.Freed = freed
-				l.putReady(a, r)
+			l.partly.Ask(tx, l.now)
+			l.putReady(a, a.ready.With(freed))
+		}
+	}
+}
+
+// carryPartly adds the keys of other transactions to the commit of an attempt, which may get
+// their freed devices: a later leader would learn of the freeing too late.
+func (l *Leader) carryPartly(a *attempt, d *decision) {
+	writes := l.partly.Ahead(a.machine.Nodes(), l.now, func(tx resource.TxID) (vacancy.Key, bool) {
+		other := l.attempts[tx]
+		if other == nil || slices.Contains(a.mates(), l.attempts[other.machine.By()]) { // a victim
+			return vacancy.Key{}, false
+		}
+		return other.ready, true
+	})
+	for _, w := range writes {
+		l.retired.keepReady(w.Tx)
+		d.ops = append(d.ops, record.MustPutRecord(record.ReadyKey(w.Tx), w.Ready))
+	}
+	answered := d.done
+	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
+		for _, w := range writes {
+			l.partly.Answer(w.Tx)
+			if other := l.attempts[w.Tx]; other != nil && o == txn.Landed && rev > other.ready.Revision {
+				other.setReady(vacancy.Key{Ready: w.Ready, Revision: rev})
 			}
 		}
+		answered(o, rev, err)
 	}
 }
 
@@ -146,7 +149,8 @@ func (l *Leader) loadReady(kvs []record.KV) error {
 		}
 		l.retired.keepReady(tx)
 		if a := l.attempts[tx]; a != nil {
-			a.setReady(readinessOf(r, kv.ModRev))
+			a.setReady(vacancy.Key{Ready: r, Revision: kv.ModRev})
+			l.partly.Restore(tx, r.Freed)
 		} else if !recorded[tx] {
 			l.strays = append(l.strays, tx)
 		}

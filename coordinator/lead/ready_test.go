@@ -84,7 +84,7 @@ func TestReadinessNeverLandsBesideAnotherState(t *testing.T) {
 	x.says(a, grant.Held)
 	x.do(func() { x.end(a, txn.ReleaseAsked{}) })
 	x.asked[0], x.asked[1] = x.asked[1], x.asked[0]
-	if x.answers(); len(x.readyKeys()) > 0 || a.attempt.ready.revision != 0 {
+	if x.answers(); len(x.readyKeys()) > 0 || a.attempt.ready.Revision != 0 {
 		t.Errorf("%v, %+v", x.readyKeys(), a.attempt.ready)
 	}
 }
@@ -104,7 +104,7 @@ func TestReadinessThatTheStoreRefusesIsWrittenLater(t *testing.T) {
 	b := x.running("b", 2, "")
 	x.says(b, grant.Held)
 	x.loses(true)
-	if x.answers(); len(x.readyKeys()) != 2 || b.attempt.ready.revision == 0 {
+	if x.answers(); len(x.readyKeys()) != 2 || b.attempt.ready.Revision == 0 {
 		t.Errorf("after an unknown outcome: %v, %+v", x.readyKeys(), b.attempt.ready)
 	}
 }

@@ -2,6 +2,7 @@ package lead
 
 import (
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/shown"
 )
 
@@ -16,8 +17,8 @@ func (l *Leader) showUnit(u *unit) shown.Unit {
 	}
 	if u.attempt != nil && !u.waiting() {
 		s.Places = u.placements()
-		s.Ending, s.Ready = u.shownEnding(), u.attempt.ready.instant
-		s.Idle, s.IdleBelow = u.attempt.ready.idle, u.attempt.ready.below
+		s.Ending, s.Ready = u.shownEnding(), u.attempt.ready.AtMillis
+		s.Idle, s.IdleBelow = u.attempt.ready.IdleMillis, u.attempt.ready.IdleBelow
 	}
 	if s.Waiting = u.told.waiting; u.stored == 0 { // nobody else shows it
 		w := l.waitingNow(u)
@@ -64,7 +65,7 @@ func (l *Leader) showMember(u *unit, index int) shown.Member {
 // freed reports whether a member that is ending holds its devices no more: the store
 // says so, or a transaction that was committed later has some of them.
 func (l *Leader) freed(a *attempt, at shown.Place) bool {
-	if a.ready.has(at.Node) {
+	if record.HasFreed(a.ready.Freed, at.Node) {
 		return true
 	}
 	for tx, h := range l.nodes[at.Node].reservations {

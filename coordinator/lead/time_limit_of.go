@@ -22,10 +22,10 @@ func (t timeLimit) end() int64 { return t.since + (t.length + clockError).Millis
 // limitOf is the limit of a unit's time that ends first; false where there is none. There
 // is none either where a leader of an older version has stored no instant of the start.
 func limitOf(a *attempt) (first timeLimit, limited bool) {
-	if a.ready.instant == 0 || a.unit.record.Replaces { // that of its gang
+	if a.ready.AtMillis == 0 || a.unit.record.Replaces { // that of its gang
 		return timeLimit{}, false
 	}
-	return a.unit.limitSince(a.ready.instant)
+	return a.unit.limitSince(a.ready.AtMillis)
 }
 
 // limitSince is limitOf for a unit all of whose members are held since an instant.

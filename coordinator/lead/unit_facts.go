@@ -64,7 +64,7 @@ func (u *unit) version() resource.Revision {
 	}
 	newest := u.stored
 	if u.attempt != nil {
-		newest = max(newest, u.attempt.ready.revision)
+		newest = max(newest, u.attempt.ready.Revision)
 	}
 	if u.queued {
 		newest = max(newest, u.told.revision)

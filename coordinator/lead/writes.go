@@ -93,6 +93,9 @@ func (l *Leader) commitOf(a *attempt) (decision, error) {
 		}
 		l.step(a, txn.CommitAnswered{Outcome: o, Revision: rev})
 	}
+	if !l.partly.IsEmpty() {
+		l.carryPartly(a, &d)
+	}
 	return d, nil
 }
 
@@ -172,11 +175,15 @@ func (l *Leader) writeReleasing(a *attempt, e txn.WriteReleasing) {
 
 // writeReleased asks for RELEASING → RELEASED, which ends the charge.
 func (l *Leader) writeReleased(a *attempt) {
+	l.partly.Close(a.machine.ID(), l.millis())
 	l.submit(decision{ // model: mutant RELEASE_WITHOUT_STATE
 		compares: append(l.deadNodeCompares(a), record.ModRevIs(record.TxKey(a.machine.ID()), a.machine.Revision())),
 		ops:      l.releasedOps(a),
 		done: func(o txn.Outcome, rev resource.Revision, _ error) {
 			answered := func() { l.step(a, txn.ReleasedAnswered{Outcome: o, Revision: rev}) }
+			if o != txn.Landed {
+				l.partly.Reopen(a.machine.ID(), a.machine.Nodes(), l.now)
+			}
 			if o != txn.Conflict {
 				answered()
 				return
@@ -202,6 +209,10 @@ func (l *Leader) releasedOps(a *attempt) []record.Op {
 	ops := []record.Op{record.Put(record.TxKey(tx), record.MustEncode(rec))}
 	for _, node := range a.machine.Nodes() {
 		ops = append(ops, record.Delete(record.NodeTxKey(node, tx)))
+	}
+	if freed := l.partly.AtEnd(tx, a.machine.By() != "", l.now); len(freed) > 0 && a.ready.Lacks(freed) {
+		l.retired.keepReady(tx)
+		ops = append(ops, record.MustPutRecord(record.ReadyKey(tx), a.ready.With(freed)))
 	}
 	return append(ops, a.closing.ops()...)
 }

@@ -35,7 +35,7 @@ type cachedUnit struct {
 	// counted is its part in the use of its namespace.
 	counted count.Use
 	// freed are the nodes whose agents hold nothing of the unit any more.
-	freed []resource.NodeID
+	freed []record.FreedNode
 }
 
 // cachedTx is a live transaction with its shares.
@@ -416,7 +416,7 @@ func (c *Cache) memberEntry(u *cachedUnit, index int) entry {
 		m.Host = n.node.Hardware
 		if u.Phase() == api.Terminating {
 			later := n.takenBy(u.holding, at.Assignment)
-			m.Freed, m.Revision = later > 0 || slices.Contains(u.freed, at.Node), max(m.Revision, later)
+			m.Freed, m.Revision = later > 0 || record.HasFreed(u.freed, at.Node), max(m.Revision, later)
 		}
 	}
 	return m

@@ -117,9 +117,9 @@ type Ready struct {
 	// AtMillis is the instant since which all agents hold their members, as
 	// Tx.EndingMillis is one; 0 where it never came. It counts beside COMMITTED alone.
 	AtMillis int64 `json:"atMillis"`
-	// Freed are the nodes of a transaction that is ending whose agents hold nothing
-	// of it any more.
-	Freed []resource.NodeID `json:"freed,omitempty"`
+	// Freed are the nodes whose agents freed the members before the record's end, ascending
+	// by node.
+	Freed []FreedNode `json:"freed,omitempty"`
 	// SignaledMillis is the instant at which the leader learned that a member has got the
 	// signal that announces the end; 0 where none has.
 	SignaledMillis int64 `json:"signaledMillis,omitempty"`

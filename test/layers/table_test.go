@@ -78,7 +78,7 @@ var table = map[string]row{
 	"coordinator/rendezvous": {layer: decision},
 	"coordinator/loss":       {layer: decision, neighbours: []string{"coordinator/record"}},
 	"coordinator/lead": {layer: decision, neighbours: []string{
-		"coordinator/admission", "coordinator/ceiling", "coordinator/cluster", "coordinator/count", "coordinator/decisions", "coordinator/idle", "coordinator/lead/breaker", "coordinator/lead/charges", "coordinator/lead/edit", "coordinator/lead/entries", "coordinator/lead/form", "coordinator/loss", "coordinator/life", "coordinator/mix", "coordinator/pace", "coordinator/place", "coordinator/preempt", "coordinator/queue", "coordinator/queue/rule", "coordinator/rendezvous",
+		"coordinator/admission", "coordinator/ceiling", "coordinator/cluster", "coordinator/count", "coordinator/decisions", "coordinator/idle", "coordinator/lead/breaker", "coordinator/lead/charges", "coordinator/lead/edit", "coordinator/lead/entries", "coordinator/lead/form", "coordinator/lead/vacancy", "coordinator/loss", "coordinator/life", "coordinator/mix", "coordinator/pace", "coordinator/place", "coordinator/preempt", "coordinator/queue", "coordinator/queue/rule", "coordinator/rendezvous",
 		"coordinator/quota", "coordinator/quota/quotajson", "coordinator/record", "coordinator/sched", "coordinator/shown", "coordinator/topology", "coordinator/txn", "coordinator/whatif", "coordinator/why", "coordinator/window", "fit",
 	}},
 	"coordinator/capture":      {layer: decision, neighbours: []string{"coordinator/lead", "coordinator/lead/edit", "coordinator/mix", "coordinator/record", "coordinator/sched"}},
@@ -86,6 +86,7 @@ var table = map[string]row{
 	"coordinator/why":          {layer: decision, neighbours: []string{"coordinator/place", "coordinator/quota", "coordinator/sched", "coordinator/whatif"}},
 	"coordinator/lead/edit":    {layer: decision, neighbours: []string{"coordinator/queue/rule", "coordinator/record"}},
 	"coordinator/lead/breaker": {layer: decision},
+	"coordinator/lead/vacancy": {layer: decision, neighbours: []string{"coordinator/record"}},
 	"coordinator/lead/form":    {layer: decision, neighbours: []string{"coordinator/place", "coordinator/quota", "coordinator/record", "coordinator/topology"}},
 	"coordinator/lead/entries": {layer: decision, neighbours: []string{"coordinator/record"}},
 	"coordinator/lead/charges": {layer: decision, neighbours: []string{

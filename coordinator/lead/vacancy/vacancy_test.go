@@ -1,0 +1,171 @@
+package vacancy_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/musterd/muster/coordinator/lead/vacancy"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/resource"
+)
+
+var start = time.UnixMilli(946_684_800_000)
+
+// story is a Book and the nodes that have freed their members.
+type story struct {
+	vacancy.Book
+	freed map[resource.NodeID]bool
+}
+
+func (s *story) note(tx resource.TxID, second int) {
+	at := start.Add(time.Duration(second) * time.Second)
+	for _, id := range []resource.NodeID{"n1", "n2", "n3"} {
+		if s.freed[id] {
+			s.Note(tx, id, at, at.UnixMilli())
+		}
+	}
+}
+
+func at(second int) int64 { return start.UnixMilli() + int64(second)*1000 }
+
+func TestTheFirstInstantOfANodeStays(t *testing.T) {
+	for name, c := range map[string]struct {
+		do   func(*story)
+		want []record.FreedNode
+	}{
+		"nobody has freed anything":      {do: func(s *story) { s.note("a", 1) }},
+		"one node":                       {func(s *story) { s.freed["n2"] = true; s.note("a", 1) }, []record.FreedNode{{Node: "n2", AtMillis: at(1)}}},
+		"the second message says no new": {func(s *story) { s.freed["n2"] = true; s.note("a", 1); s.note("a", 5) }, []record.FreedNode{{Node: "n2", AtMillis: at(1)}}},
+		"nodes ascend": {func(s *story) { s.freed["n2"] = true; s.note("a", 1); s.freed["n1"] = true; s.note("a", 5) },
+			[]record.FreedNode{{Node: "n1", AtMillis: at(5)}, {Node: "n2", AtMillis: at(1)}}},
+		"what an earlier leader knew stays": {func(s *story) {
+			s.Restore("a", []record.FreedNode{{Node: "n2", AtMillis: at(-9)}})
+			s.note("a", 0)
+			s.freed["n2"] = true
+			s.note("a", 1)
+		}, []record.FreedNode{{Node: "n2", AtMillis: at(-9)}}},
+		"a dead node that is back": {func(s *story) { s.freed["n2"] = true; s.note("a", 1); s.Retract("a", "n2", start) }, []record.FreedNode{}},
+		"a dead node that is back and frees again": {func(s *story) {
+			s.freed["n2"] = true
+			s.note("a", 1)
+			s.Retract("a", "n2", start)
+			s.note("a", 7)
+		}, []record.FreedNode{{Node: "n2", AtMillis: at(7)}}},
+		"another transaction":  {func(s *story) { s.freed["n2"] = true; s.note("b", 1) }, nil},
+		"its record has ended": {func(s *story) { s.freed["n2"] = true; s.note("a", 1); s.Forget("a") }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &story{Book: vacancy.New(), freed: map[resource.NodeID]bool{}}
+			c.do(s)
+			if d := cmp.Diff(c.want, s.Of("a")); d != "" {
+				t.Errorf("(-want +got)\n%s", d)
+			}
+		})
+	}
+}
+
+// TestAKeyIsWrittenOnce: a second after the last change, and not while a write is under way;
+// a write without an answer holds the key back for 10 s.
+func TestAKeyIsWrittenOnce(t *testing.T) {
+	s := &story{Book: vacancy.New(), freed: map[resource.NodeID]bool{"n1": true}}
+	s.note("a", 0)
+	due := func(millis int) int { return len(s.Due(start.Add(time.Duration(millis) * time.Millisecond))) }
+	on := func(millis int, nodes ...resource.NodeID) int {
+		list := s.Ahead(nodes, start.Add(time.Duration(millis)*time.Millisecond), func(resource.TxID) (vacancy.Key, bool) { return vacancy.Key{}, true })
+		if len(list) > 0 {
+			s.Answer(list[0].Tx)
+		}
+		return len(list)
+	}
+	if due(999) != 0 || due(1000) != 1 {
+		t.Errorf("due after 999 ms: %d, after 1 s: %d; want 0 and 1", due(999), due(1000))
+	}
+	if on(0, "n1", "n2") != 1 || on(0, "n2") != 0 {
+		t.Errorf("on n1 %d, on n2 %d; want 1 and 0", on(0, "n1", "n2"), on(0, "n2"))
+	}
+	s.Ask("a", start.Add(time.Second))
+	if due(5000) != 0 || on(5000, "n1") != 0 || due(11_000) != 1 || on(11_000, "n1") != 1 {
+		t.Error("a write under way holds the key back for other than 10 s")
+	}
+	s.Answer("a")
+	if due(5000) != 1 || on(5000, "n1") != 1 {
+		t.Errorf("after the answer: due %d, on %d; want 1 and 1", due(5000), on(5000, "n1"))
+	}
+}
+
+// TestNotesLeaveEarlierListsAlone: records under way have them.
+func TestNotesLeaveEarlierListsAlone(t *testing.T) {
+	s := &story{Book: vacancy.New(), freed: map[resource.NodeID]bool{"n2": true, "n3": true}}
+	s.note("a", 1)
+	before := s.Of("a")
+	s.freed["n1"] = true
+	s.note("a", 2)
+	s.Retract("a", "n2", start)
+	if d := cmp.Diff([]record.FreedNode{{Node: "n2", AtMillis: at(1)}, {Node: "n3", AtMillis: at(1)}}, before); d != "" {
+		t.Errorf("(-want +got)\n%s", d)
+	}
+}
+
+// TestAPreemptorsVictim: only the preemptor gets the devices, so a moment is not written.
+func TestAPreemptorsVictim(t *testing.T) {
+	for name, c := range map[string]struct {
+		claimed bool
+		after   time.Duration
+		want    int
+	}{
+		"claimed, a moment ago":      {true, 999 * time.Millisecond, 0},
+		"claimed, a second ago":      {true, time.Second, 1},
+		"another one, a moment ago":  {false, time.Millisecond, 1},
+		"another one, a while ago":   {false, time.Hour, 1},
+		"claimed, for a whole grace": {true, 10 * time.Minute, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &story{Book: vacancy.New(), freed: map[resource.NodeID]bool{"n1": true}}
+			s.note("a", 0)
+			if got := len(s.AtEnd("a", c.claimed, start.Add(c.after))); got != c.want {
+				t.Errorf("%d nodes, want %d", got, c.want)
+			}
+		})
+	}
+}
+
+// TestAnEndThatFails has the instant of the first try.
+func TestAnEndThatFails(t *testing.T) {
+	s := &story{Book: vacancy.New(), freed: map[resource.NodeID]bool{"n1": true, "n2": true}}
+	s.Close("a", at(1))
+	s.Close("a", at(2))
+	s.Reopen("a", []resource.NodeID{"n2", "n1"}, start)
+	want := []record.FreedNode{{Node: "n1", AtMillis: at(1)}, {Node: "n2", AtMillis: at(1)}}
+	if d := cmp.Diff(want, s.Of("a")); d != "" {
+		t.Errorf("(-want +got)\n%s", d)
+	}
+	if s.Forget("a"); !s.IsEmpty() {
+		t.Error("the book is not empty after the end")
+	}
+	if s.Reopen("a", []resource.NodeID{"n2", "n1"}, start); !s.IsEmpty() {
+		t.Error("a transaction comes back after its end")
+	}
+}
+
+// TestKeysOfOthersAreBounded: a commit carries at most 16, and leaves out those that have all.
+func TestKeysOfOthersAreBounded(t *testing.T) {
+	s := &story{Book: vacancy.New(), freed: map[resource.NodeID]bool{"n1": true}}
+	for i := range 40 {
+		s.note(resource.TxID(rune('A'+i)), 0)
+	}
+	has := vacancy.Key{Ready: record.Ready{AtMillis: 5, Freed: []record.FreedNode{{Node: "n1", AtMillis: at(0)}}}, Revision: 3}
+	list := s.Ahead([]resource.NodeID{"n1"}, start, func(tx resource.TxID) (vacancy.Key, bool) {
+		switch tx {
+		case "A":
+			return vacancy.Key{}, false
+		case "B":
+			return has, true
+		}
+		return vacancy.Key{Ready: record.Ready{AtMillis: 5}}, true
+	})
+	if len(list) != 16 || list[0].Tx != "C" || list[0].Ready.AtMillis != 5 || len(list[0].Ready.Freed) != 1 {
+		t.Errorf("%d keys, %+v; want 16 from C on", len(list), list)
+	}
+}
