@@ -175,6 +175,9 @@ type Member struct {
 	GPUModel string   // "" where the member holds no GPU
 	// Requested and Allocated differ where the node rounds up.
 	Requested, Allocated, Limits resource.Vector
+	// Partial: the request of the unit is not known any more. Requested is Allocated, and
+	// Allocated lacks whole cores and amounts of the cluster.
+	Partial bool `json:",omitempty"`
 	// Ended is the instant at which this member freed what it held, where it is
 	// earlier than the grant's.
 	Ended time.Time
@@ -256,7 +259,8 @@ type Audit struct {
 }
 
 // Slice is the use of one slot by one member within an interval in which nothing
-// changed. Amount and duration stay apart. Its key is (Tx, Member, Slot, From).
+// changed. Amount and duration stay apart. Its key is (Tx, Member, Slot, From). A slice
+// without duration removes the slice of its key.
 type Slice struct {
 	Tx        resource.TxID
 	Member    int
@@ -279,8 +283,7 @@ type Slice struct {
 }
 
 // Cut takes back the slices of one slot of one member behind an instant: those that begin
-// there or later have length 0 then, and one that reaches beyond it ends there, without a
-// counter.
+// there or later go, and one that reaches beyond it ends there, without a counter.
 type Cut struct {
 	Tx     resource.TxID
 	Member int

@@ -199,7 +199,10 @@ func (r *Rows) Add(b history.Batch) {
 		r.cut(x)
 	}
 	for _, x := range b.Slices {
-		r.Slices[fmt.Sprint(x.Tx, " ", x.Member, " ", x.Slot, " ", x.From.UnixMilli())] = x
+		key := fmt.Sprint(x.Tx, " ", x.Member, " ", x.Slot, " ", x.From.UnixMilli())
+		if r.Slices[key] = x; !x.To.After(x.From) {
+			delete(r.Slices, key)
+		}
 	}
 	r.Gaps = append(slices.Clone(r.Gaps), b.Gaps...)
 }
@@ -208,14 +211,13 @@ func (r *Rows) Add(b history.Batch) {
 func (r *Rows) cut(c history.Cut) {
 	for key, s := range r.Slices {
 		switch {
-		case s.Tx != c.Tx || s.Member != c.Member || s.Slot != c.Slot || !s.To.After(c.At) || !s.To.After(s.From):
-			continue
+		case s.Tx != c.Tx || s.Member != c.Member || s.Slot != c.Slot || !s.To.After(c.At):
 		case s.From.Before(c.At):
 			s.To, s.Counter = c.At, nil
+			r.Slices[key] = s
 		default:
-			s.To, s.Measured, s.Counter = s.From, nil, nil
+			delete(r.Slices, key)
 		}
-		r.Slices[key] = s
 	}
 }
 

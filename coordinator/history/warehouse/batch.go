@@ -13,6 +13,7 @@ import (
 type batch struct {
 	single   []*rows // of tables without children
 	cuts     []history.Cut
+	empty    []history.Slice // their rows go
 	families []family
 }
 
@@ -55,7 +56,9 @@ func convert(b history.Batch) batch {
 	slices, dirty := single(usageSlices), single(usageDirty)
 	marked := map[string]bool{}
 	for _, s := range lastOf(b.Slices, sliceKey) {
-		sliceRow(slices, s, b.Upto)
+		if sliceRow(slices, s, b.Upto); !s.To.After(s.From) {
+			out.empty = append(out.empty, s)
+		}
 		key := fmt.Sprint(bounded(s.From).Unix()/3600, "\x00", s.Tenant, "\x00", s.Namespace, "\x00", s.Slot, "\x00", s.GPUModel)
 		if !marked[key] {
 			marked[key] = true
@@ -174,7 +177,7 @@ func (b batch) write(ctx context.Context, t *transaction) error {
 			return err
 		}
 	}
-	return nil
+	return t.remove(ctx, b.empty)
 }
 
 // monthly are the rows of the tables that are kept by month.

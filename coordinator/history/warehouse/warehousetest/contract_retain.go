@@ -22,7 +22,7 @@ func testRetention(t *testing.T, dsn string) {
 		batch.Grants = append(batch.Grants, history.Grant{Tx: resource.TxID(name), Ended: at, Members: []history.Member{{Requested: resource.Vector{"cpu": 1}}}, Revision: 1})
 		batch.Preemptions = append(batch.Preemptions, history.Preemption{Tx: resource.TxID(name), Initiated: at, Nodes: []resource.NodeID{"n"}, Revision: 1})
 		batch.Audit = append(batch.Audit, history.Audit{ID: name, At: at, Revision: 1})
-		batch.Slices = append(batch.Slices, history.Slice{Tx: resource.TxID(name), Slot: "cpu", From: at, To: at})
+		batch.Slices = append(batch.Slices, history.Slice{Tx: resource.TxID(name), Slot: "cpu", From: at, To: at.Add(time.Second)})
 	}
 	for i, days := range []int{800, 500, 3} { // the first two of n1 go: n1 has changed since; of n2 nothing is newer
 		batch.Conditions = append(batch.Conditions, history.Condition{Node: "n1", Type: "Ready", New: "True", At: ago(days), Revision: resource.Revision(i + 1)})
@@ -74,7 +74,7 @@ func testRetention(t *testing.T, dsn string) {
 	if again := goes(retain(t, w, now, false)); again != 0 {
 		t.Errorf("a second run finds %d rows or months", again)
 	}
-	late := history.Batch{After: 9, Upto: 10, Slices: []history.Slice{{Tx: "late", Slot: "cpu", From: ago(400), To: ago(400)}}}
+	late := history.Batch{After: 9, Upto: 10, Slices: []history.Slice{{Tx: "late", Slot: "cpu", From: ago(400), To: ago(400).Add(time.Second)}}}
 	Write(t, w, late) // a month that was detached
 	holds("a late row", map[string]int64{"usage_slices": 2})
 	if err := w.Revert(ctx, 3); err != nil {

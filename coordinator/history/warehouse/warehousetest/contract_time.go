@@ -71,16 +71,23 @@ func testSlices(t *testing.T, dsn string) {
 			Requested: 500, Allocated: allocated, Limit: 3000, Measured: &measured}
 	}
 	Write(t, w, history.Batch{Upto: 1, Slices: []history.Slice{slice(0, 60, 1000), slice(1, 5, 1000)}})
-	Write(t, w, history.Batch{After: 1, Upto: 1, Slices: []history.Slice{slice(1, 30, 1000), slice(1, 10, 2000), slice(24*40, 0, 1000)}})
+	Write(t, w, history.Batch{After: 1, Upto: 1, Slices: []history.Slice{slice(1, 30, 1000), slice(1, 10, 2000), slice(24*40, 5, 1000)}})
 	got, err := w.All(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]history.Slice{slice(0, 60, 1000), slice(1, 10, 2000), slice(24*40, 0, 1000)}, got.Slices, equal); diff != "" {
+	if diff := cmp.Diff([]history.Slice{slice(0, 60, 1000), slice(1, 10, 2000), slice(24*40, 5, 1000)}, got.Slices, equal); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if n := Count(t, w, "SELECT count(*) FROM usage_dirty WHERE tenant_id = 'a' AND namespace = 'ns' AND slot_name = 'cpu' AND gpu_model = ''"); n != 3 {
 		t.Errorf("%d hours are marked, want 3", n)
+	}
+	Write(t, w, history.Batch{After: 1, Upto: 1, Slices: []history.Slice{slice(1, 0, 2000), slice(5, 0, 1000)}})
+	if got, err = w.All(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]history.Slice{slice(0, 60, 1000), slice(24*40, 5, 1000)}, got.Slices, equal); diff != "" {
+		t.Errorf("slices without duration (-want +got):\n%s", diff)
 	}
 }
 
