@@ -132,7 +132,9 @@ func (n *Narrator) grantRow(c *change, id resource.TxID, t *tx, u *unit) history
 		return f
 	}
 	for _, m := range r.Members {
-		row.Members = append(row.Members, n.memberRow(m, formOf(m.Member)))
+		member := n.memberRow(m, formOf(m.Member))
+		member.Ended = held.endOn(m.Node, row.Ended)
+		row.Members = append(row.Members, member)
 	}
 	for _, m := range r.LostMembers {
 		lost := n.memberRow(m.Placement, formOf(m.Member))
@@ -141,6 +143,17 @@ func (n *Narrator) grantRow(c *change, id resource.TxID, t *tx, u *unit) history
 	}
 	slices.SortFunc(row.Members, func(a, b history.Member) int { return a.Index - b.Index })
 	return row
+}
+
+// endOn is the instant at which a node freed its members before the transaction's end; the
+// zero value for a node without such an instant.
+func (r ready) endOn(node resource.NodeID, ended time.Time) time.Time {
+	for _, f := range r.freed {
+		if at := instant(f.AtMillis); f.Node == node && (ended.IsZero() || at.Before(ended)) {
+			return at
+		}
+	}
+	return time.Time{}
 }
 
 // exitsOf are the ends of the members' work, nil where there was none.
@@ -159,8 +172,11 @@ func exitsOf(id resource.TxID, t *tx, u *unit) json.RawMessage {
 func (n *Narrator) memberRow(m record.Placement, f form) history.Member {
 	row := history.Member{Index: m.Member, Node: m.Node, Requested: f.request, Limits: f.limits, Allocated: m.Assignment.Vector()}
 	row.Allocated.Add(f.cluster)
-	if row.Requested == nil { // the unit's request is not known any more
-		row.Requested = row.Allocated.Clone()
+	if cores := f.request[resource.Cores]; cores > 0 { // the placement lists their threads
+		row.Allocated[resource.Cores] = cores
+	}
+	if row.Requested == nil {
+		row.Requested, row.Partial = row.Allocated.Clone(), true
 	}
 	models := resource.Vector{}
 	for _, g := range m.Assignment.GPUs {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/musterd/muster/coordinator/history/narrate"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
@@ -33,6 +34,37 @@ func TestALostMember(t *testing.T) {
 	var exits []record.Exit
 	if len(grants) != 1 || json.Unmarshal(grants[0].Exits, &exits) != nil || len(exits) != 1 || exits[0].Member != 0 || !grants[0].Members[1].Ended.Equal(at(20)) {
 		t.Errorf("at the end: %+v with the exits %s", grants, grants[0].Exits)
+	}
+}
+
+// TestMembersThatEndAtDifferentTimes: the part of a member ends when its node freed it, before
+// the grant does, and also where a narrator begins behind that.
+func TestMembersThatEndAtDifferentTimes(t *testing.T) {
+	k, u, rec := newKeys(), unit(), committed(5)
+	u.Members, u.Phase, u.TxID = 2, "Terminating", tx
+	rec.Members = append(rec.Members, record.Placement{Member: 1, Node: "n2", Assignment: rec.Members[0].Assignment})
+	rec.State, rec.EndingMillis = grant.RecordReleasing, began+10_000
+	k.write(record.MustPutRecord(u.Path().Key(), u), record.MustPutRecord(record.TxKey(tx), rec))
+	ready := record.Ready{AtMillis: began + 6000, Freed: []record.FreedNode{{Node: "n2", AtMillis: began + 20_000}}}
+	k.write(record.MustPutRecord(record.ReadyKey(tx), ready))
+	if b := k.n.Take(); len(b.Grants) != 1 || !b.Grants[0].Members[1].Ended.Equal(at(20)) || !b.Grants[0].Members[0].Ended.IsZero() || !b.At.Equal(at(20)) {
+		t.Fatalf("once n2 has freed its member, at %s: %+v", b.At, b.Grants)
+	}
+	rec.State, rec.EndedMillis = grant.RecordReleased, began+65_000
+	ready.Freed = append(ready.Freed, record.FreedNode{Node: "n1", AtMillis: began + 65_000})
+	k.write(record.MustPutRecord(record.TxKey(tx), rec), record.MustPutRecord(record.ReadyKey(tx), ready))
+	followed := k.n.Take().Grants
+	if len(followed) != 1 || !followed[0].Members[1].Ended.Equal(at(20)) || !followed[0].Members[0].Ended.IsZero() || !followed[0].Ended.Equal(at(65)) {
+		t.Errorf("at the end: %+v", followed)
+	}
+	whole := narrate.New("prod")
+	var kvs []record.KV
+	for _, o := range []record.Op{record.MustPutRecord(record.ReadyKey(tx), ready), record.MustPutRecord(record.TxKey(tx), rec), record.MustPutRecord(u.Path().Key(), u)} {
+		kvs = append(kvs, record.KV{Key: o.Key, Value: o.Value, CreateRev: 2, ModRev: k.at})
+	}
+	whole.LoadAll(kvs, k.at)
+	if d := cmp.Diff(followed, whole.Take().Grants); d != "" {
+		t.Errorf("(-followed +read)\n%s", d)
 	}
 }
 

@@ -24,6 +24,7 @@ type unit struct {
 type ready struct {
 	millis   int64
 	signaled int64
+	freed    []record.FreedNode
 	revision resource.Revision
 }
 
@@ -122,9 +123,12 @@ func (n *Narrator) takeReady(c *change, e record.Event) error {
 	if err != nil {
 		return err
 	}
-	n.ready[id] = ready{rec.AtMillis, rec.SignaledMillis, e.KV.ModRev}
+	n.ready[id] = ready{rec.AtMillis, rec.SignaledMillis, rec.Freed, e.KV.ModRev}
 	c.note(instant(rec.AtMillis))
 	c.note(instant(rec.SignaledMillis))
+	for _, f := range rec.Freed {
+		c.note(instant(f.AtMillis))
+	}
 	n.touchTx(c, id)
 	if t := n.txs[id]; t != nil {
 		n.touchUnit(c, t.record.Unit.String())

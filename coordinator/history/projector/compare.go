@@ -193,12 +193,15 @@ func amounts(v resource.Vector) string {
 	return text
 }
 
-// membersOf are the members with the part that both have: the request of a unit that is
-// gone is not in the store.
+// membersOf are the members: their amounts, devices and ends.
 func membersOf(g history.Grant) string {
 	text := ""
 	for _, m := range g.Members {
-		text += fmt.Sprintf(" %d on %s:%s %v;", m.Index, m.Node, amounts(m.Allocated), m.Devices)
+		text += fmt.Sprintf(" %d on %s:%s %v", m.Index, m.Node, amounts(m.Allocated), m.Devices)
+		if !m.Ended.IsZero() {
+			text += " until " + instant(m.Ended)
+		}
+		text += ";"
 	}
 	return text
 }

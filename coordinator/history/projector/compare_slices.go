@@ -25,11 +25,7 @@ func expectedSlices(grants []history.Grant, upto int64) (all []history.Slice) {
 	sliced := time.UnixMilli(upto).UTC()
 	from := sliced.Add(-comparedSlices).Truncate(time.Hour)
 	for _, g := range grants {
-		end := sliced
-		if !g.Ended.IsZero() {
-			end = g.Ended
-		}
-		for _, s := range usage.Slices(g, end) {
+		for _, s := range usage.Slices(g, sliced) {
 			if !s.From.Before(from) {
 				all = append(all, s)
 			}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -78,11 +77,14 @@ func verify(ctx context.Context, s store.KVStore, w Warehouse, cluster string, a
 			oldest := time.Now().Add(-auditKept)
 			want.Audit = slices.DeleteFunc(want.Audit, func(a history.Audit) bool { return a.At.Before(oldest) })
 		}
-		want.Slices = expectedSlices(want.Grants, witnessIn(before.Mark).SlicedMillis)
+		sliced := witnessIn(before.Mark).SlicedMillis
+		want.Slices = expectedSlices(want.Grants, sliced)
 		if has, err = w.Read(ctx, want); err != nil {
 			return want, has, r, err
 		}
-		forgetModels(want, &has)
+		complete(want.Grants, has.Grants)
+		has.Slices = forget(want.Grants, has.Slices)
+		want.Slices = expectedSlices(want.Grants, sliced)
 		found := append(Compare(want, has), compareSlices(want, has)...)
 		after, err := w.Position(ctx)
 		if err != nil {
@@ -96,35 +98,6 @@ func verify(ctx context.Context, s store.KVStore, w Warehouse, cluster string, a
 			return want, has, r, nil
 		}
 	}
-}
-
-// forgetModels leaves out the devices by model of members whose node the store does not
-// have any more: it does not tell the model then.
-func forgetModels(want history.Batch, has *history.Batch) {
-	type member struct {
-		tx    resource.TxID
-		index int
-	}
-	unknown := map[member]bool{}
-	for _, g := range want.Grants {
-		for _, m := range g.Members {
-			if m.Allocated[resource.GPU] > 0 && m.GPUModel == "" {
-				unknown[member{g.Tx, m.Index}] = true
-			}
-		}
-	}
-	if len(unknown) == 0 {
-		return
-	}
-	for i := range has.Grants {
-		g := &has.Grants[i]
-		for j := range g.Members {
-			if unknown[member{g.Tx, g.Members[j].Index}] {
-				maps.DeleteFunc(g.Members[j].Allocated, func(name resource.Name, _ int64) bool { return resource.IsGPUModel(name) })
-			}
-		}
-	}
-	has.Slices = slices.DeleteFunc(has.Slices, func(s history.Slice) bool { return unknown[member{s.Tx, s.Member}] && resource.IsGPUModel(s.Slot) })
 }
 
 // rowsOf is the number of rows that compare looks at.

@@ -40,7 +40,7 @@ type out struct {
 // held is a live grant.
 type held struct {
 	grant   history.Grant
-	members map[int]*member // those that have not ended
+	members map[int]*member
 }
 
 // member is what is known of a member that holds resources.
@@ -49,6 +49,9 @@ type member struct {
 	// heard are counters that are not in slices yet, ascending by instant: at most one for
 	// each mark.
 	heard []history.Use
+	// ended is the end of a member before the grant's, the zero value for a member that holds
+	// its part: the grant's end brings the whole use of both.
+	ended time.Time
 }
 
 // NewSlicer continues at a position: live are the grants without an end, last their last
@@ -61,8 +64,12 @@ func NewSlicer(live []history.Grant, last []history.Slice, upto time.Time) *Slic
 	for _, l := range last {
 		before[trackKey{l.Tx, l.Member, l.Slot}] = l
 	}
-	s.each(live, func(g history.Grant, like history.Slice) *track {
-		return goOn(like, before[trackKey{like.Tx, like.Member, like.Slot}], millis(g.Committed), s.upto)
+	s.each(live, func(g history.Grant, m history.Member, like history.Slice) *track {
+		upto := s.upto
+		if !m.Ended.IsZero() {
+			upto = millis(m.Ended)
+		}
+		return goOn(like, before[trackKey{like.Tx, like.Member, like.Slot}], millis(g.Committed), upto)
 	})
 	return s
 }
@@ -72,8 +79,8 @@ func NewSlicer(live []history.Grant, last []history.Slice, upto time.Time) *Slic
 // grant that ends meanwhile gets all its slices anew, with its whole use spread evenly.
 func NewBlindSlicer(live []history.Grant, upto time.Time) *Slicer {
 	s := &Slicer{live: map[resource.TxID]*held{}, upto: upto.UTC()}
-	s.each(live, func(g history.Grant, like history.Slice) *track {
-		t := newTrack(like, latestOf(millis(g.Committed), s.upto))
+	s.each(live, func(g history.Grant, m history.Member, like history.Slice) *track {
+		t := newTrack(like, latestOf(millis(g.Committed), earliest(s.upto, millis(m.Ended))))
 		t.lost = true
 		return t
 	})
@@ -87,25 +94,24 @@ type trackKey struct {
 }
 
 // each takes live grants, with a track for each slot of their members.
-func (s *Slicer) each(live []history.Grant, of func(history.Grant, history.Slice) *track) {
+func (s *Slicer) each(live []history.Grant, of func(history.Grant, history.Member, history.Slice) *track) {
 	for _, g := range live {
 		if !g.Ended.IsZero() || g.Committed.IsZero() {
 			continue
 		}
 		h := &held{g, map[int]*member{}}
 		for _, m := range g.Members {
-			if m.Ended.IsZero() {
-				h.members[m.Index] = membersTracks(g, m, of)
-			}
+			h.members[m.Index] = membersTracks(g, m, of)
+			h.members[m.Index].ended = millis(m.Ended)
 		}
 		s.live[g.Tx] = h
 	}
 }
 
-func membersTracks(g history.Grant, m history.Member, of func(history.Grant, history.Slice) *track) *member {
+func membersTracks(g history.Grant, m history.Member, of func(history.Grant, history.Member, history.Slice) *track) *member {
 	at := &member{tracks: map[resource.Name]*track{}}
 	for _, slot := range slots(m) {
-		at.tracks[slot] = of(g, sliceOf(g, m, slot))
+		at.tracks[slot] = of(g, m, sliceOf(g, m, slot))
 	}
 	return at
 }
@@ -122,6 +128,9 @@ func (s *Slicer) Hear(all []history.Use) {
 			continue
 		}
 		m := h.members[u.Member]
+		if !m.ended.IsZero() {
+			continue
+		}
 		u.At = millis(u.At)
 		switch last := len(m.heard) - 1; {
 		case last < 0 || markOf(u.At).After(markOf(m.heard[last].At)):
@@ -147,7 +156,7 @@ func (s *Slicer) Follow(b history.Batch) ([]history.Cut, []history.Slice) {
 	if passed := mark.After(s.upto); passed || s.fresh {
 		for _, h := range s.live {
 			for _, m := range h.members {
-				if passed {
+				if passed && m.ended.IsZero() {
 					m.advance(mark)
 				}
 				m.flush(&o)
@@ -203,19 +212,17 @@ func (s *Slicer) take(o *out, g history.Grant) {
 	final := finalUse(g)
 	for _, m := range g.Members {
 		at := h.members[m.Index]
+		end := millis(earliest(farAway, g.Ended, m.Ended))
 		switch same, known := h.compare(g, m); {
 		case !known:
 			at = s.begin(g, m)
-		case at == nil: // it has ended before
-			continue
-		case !same:
+		case !same, !at.ended.IsZero() && end.After(at.ended): // a dead node is back, and holds its part
 			at = s.beginAgain(o, g, m, at)
 		}
 		h.members[m.Index] = at
-		if end := earliest(farAway, g.Ended, m.Ended); end.Before(farAway) {
-			use, known := final[m.Index]
-			at.end(millis(g.Committed), millis(end), use, known)
-			delete(h.members, m.Index)
+		if use, known := final[m.Index]; end.Before(farAway) && (known || !at.ended.Equal(end)) {
+			at.end(millis(g.Committed), end, use, known)
+			at.ended = end
 		}
 		at.flush(o)
 	}
@@ -242,7 +249,7 @@ func (h *held) compare(now history.Grant, m history.Member) (same, known bool) {
 // begin begins the slices of a member that no batch has brought before. An earlier Slicer
 // may have followed it, if it is older than the last mark.
 func (s *Slicer) begin(g history.Grant, m history.Member) *member {
-	return membersTracks(g, m, func(g history.Grant, like history.Slice) *track {
+	return membersTracks(g, m, func(g history.Grant, _ history.Member, like history.Slice) *track {
 		committed := millis(g.Committed)
 		t := newTrack(like, committed)
 		if committed.Before(s.upto) {

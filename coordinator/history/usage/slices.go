@@ -20,8 +20,8 @@ const (
 	Day  = 24 * time.Hour
 )
 
-// Slices are the intervals of a grant from its commit up to an instant, or up to its
-// end where that is earlier, in base units. An interval ends at every full hour (UTC) and
+// Slices are the intervals of a grant from its commit up to an instant, or up to the end of a
+// member or of the grant, in base units. An interval ends at every full hour (UTC) and
 // nowhere else. What the exits of a grant that has ended say of its use is spread evenly
 // over the slices of the member. The slices ascend by member, slot and instant. A grant
 // without a commit has none.
@@ -34,7 +34,10 @@ func Slices(g history.Grant, upto time.Time) []history.Slice {
 	var all []history.Slice
 	final := finalUse(g)
 	for _, m := range g.Members {
-		from, to := millis(g.Committed), millis(earliest(upto, g.Ended, m.Ended))
+		from, to := millis(g.Committed), millis(earliest(farAway, g.Ended, m.Ended))
+		if to.Equal(farAway) {
+			to = millis(upto)
+		}
 		used, measured := final[m.Index]
 		for _, slot := range slots(m) {
 			pieces := hoursOf(sliceOf(g, m, slot), from, to)
