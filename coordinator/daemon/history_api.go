@@ -9,6 +9,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/audit"
 	"github.com/musterd/muster/coordinator/history/projector"
+	"github.com/musterd/muster/coordinator/history/sound"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/service"
 )
@@ -82,7 +83,27 @@ func (h historyState) HistoryStatus(ctx context.Context) (*api.HistoryStatus, er
 
 // VerifyHistory implements service.Histories.
 func (h historyState) VerifyHistory(ctx context.Context) (*api.HistoryReport, error) {
-	return reported(projector.Verify(ctx, h.d.store, h.d.history.door, h.d.config.Cluster, h.d.config.History.Retention.Audit))
+	r, err := projector.Verify(ctx, h.d.store, h.d.history.door, h.d.config.Cluster, h.d.config.History.Retention.Audit)
+	if err == nil {
+		err = h.addContradictions(ctx, &r)
+	}
+	return reported(r, err)
+}
+
+// soundFor is how far back rows are checked for contradictions.
+const soundFor = 24 * time.Hour
+
+// addContradictions adds the rows that contradict each other.
+func (h historyState) addContradictions(ctx context.Context, r *projector.Report) error {
+	w, err := h.d.history.door.warehouse(ctx)
+	if err != nil {
+		return err
+	}
+	faults, err := sound.Check(ctx, w, time.Now().Add(-soundFor))
+	for _, f := range faults {
+		r.Differences = append(r.Differences, projector.Difference{Kind: f.Check, Key: f.Key, Field: "sound", History: f.Detail})
+	}
+	return err
 }
 
 // RebuildHistory implements service.Histories.

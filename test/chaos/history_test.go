@@ -10,6 +10,7 @@ import (
 	"github.com/musterd/muster/coordinator/history"
 	"github.com/musterd/muster/coordinator/history/narrate"
 	"github.com/musterd/muster/coordinator/history/projector"
+	"github.com/musterd/muster/coordinator/history/sound"
 	"github.com/musterd/muster/coordinator/history/warehouse"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
@@ -75,6 +76,10 @@ func TestTheHistoryAfterKills(t *testing.T) {
 		break
 	}
 	want, all := told.Take(), awaitHistory(t, c, w, last)
+	faults, err := sound.Check(t.Context(), w, time.Unix(0, 0))
+	if err != nil || len(faults) > 0 {
+		t.Errorf("error %v, contradictions %v", err, faults)
+	}
 	differences := projector.Compare(want, all)
 	for i, d := range differences {
 		if i == 20 {

@@ -150,6 +150,7 @@ var table = map[string]row{
 	"coordinator/history/answer":                  {layer: adapter, neighbours: []string{"coordinator/history/ask", "coordinator/history/warehouse", "coordinator/service"}},
 	"coordinator/history/slots":                   {layer: adapter, neighbours: []string{"coordinator/history/warehouse"}},
 	"coordinator/history/tally":                   {layer: adapter, neighbours: []string{"coordinator/history/warehouse"}},
+	"coordinator/history/sound":                   {layer: adapter, neighbours: []string{"coordinator/history/warehouse"}},
 	"coordinator/history/usage/pricefile":         {layer: adapter, neighbours: []string{"yamldoc"}},
 	"coordinator/service":                         {layer: adapter},
 	"coordinator/audit":                           {layer: adapter, neighbours: []string{"coordinator/service", "coordinator/store"}},
