@@ -23,9 +23,8 @@ func (i *Identity) renew(ctx context.Context, calls *rpc.Coordinators) error {
 	return i.renewAs(ctx, calls, key)
 }
 
-// refresh fetches authorities, gossip keys and revoked keys under the node's
-// present key, so that open connections stay good. The certificate stays the
-// present one, unless another authority signs.
+// refresh fetches authorities, gossip keys and revoked keys under the node's present key. The
+// certificate stays, unless another authority signs.
 func (i *Identity) refresh(ctx context.Context, calls *rpc.Coordinators) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -50,8 +49,7 @@ func (i *Identity) fingerprint() string {
 	return pki.Fingerprint(m.Roots, m.Chain[0].AuthorityKeyId, i.keyring.Keys(), i.revokedKeys()...)
 }
 
-// renewTo takes a coordinator's word that there is something new. soon: others
-// wait for it, since a host is to be kept out of the rings.
+// renewTo takes a coordinator's news. soon: a host is to be kept out of the rings.
 func (a *Agent) renewTo(fingerprint string, soon bool) {
 	if i := a.deps.Identity; i != nil {
 		i.told.Store(&fingerprint)
@@ -60,8 +58,7 @@ func (a *Agent) renewTo(fingerprint string, soon bool) {
 	}
 }
 
-// doubtIdentity takes the error of a call. A coordinator that does not accept
-// this node's certificate has replaced, ended or banned it.
+// doubtIdentity takes the error of a call: a coordinator may not accept the certificate.
 func (a *Agent) doubtIdentity(err error) {
 	if i := a.deps.Identity; i != nil && rpc.IsNotAccepted(err) {
 		i.doubted.Store(true)
@@ -77,9 +74,9 @@ func (a *Agent) renewer(ctx context.Context) {
 		return
 	}
 	done := "" // the fingerprint that was last renewed to
-	var doubts time.Time
+	var doubts, got time.Time
 	for failures := 0; ctx.Err() == nil; {
-		wait := time.Until(pki.RenewAt(i.tls.Material().Chain[0]))
+		wait, _ := pki.RenewIn(i.tls.Material().Chain[0], time.Now(), got)
 		if failures > 0 {
 			wait = backoff(failures-1, renewFirst, renewLast)
 		}
@@ -106,8 +103,11 @@ func (a *Agent) renewer(ctx context.Context) {
 			failures = 0
 			a.log.Info("authorities_confirmed", "authorities", len(i.tls.Material().Roots), "gossip_keys", len(i.keyring.Keys()))
 		case err == nil:
-			failures = 0
+			failures, got = 0, time.Now()
 			a.log.Info("certificate_renewed", "expires", i.tls.Material().Chain[0].NotAfter)
+			if _, isAhead := pki.RenewIn(i.tls.Material().Chain[0], got, got); isAhead {
+				a.log.Warn("clock_ahead", "do", "set the clock of this host: it is ahead of the coordinators' by most of a certificate's time")
+			}
 		case ctx.Err() == nil:
 			failures++
 			a.log.Warn("certificate_not_renewed", "expires", i.tls.Material().Chain[0].NotAfter, "error", err)

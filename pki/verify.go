@@ -64,3 +64,16 @@ func RenewAt(c *x509.Certificate) time.Time {
 	from := c.NotBefore.Add(Backdate)
 	return from.Add(c.NotAfter.Sub(from) * 2 / 3)
 }
+
+// RenewIn is the time until a certificate should be replaced by its holder, who got it at an
+// instant: RenewAt by the holder's clock, at least a third of the certificate's time after
+// that instant. isAhead: the clock of the holder is so far ahead of the authority's that the
+// certificate was due when it came. The zero time stands for an unknown instant.
+func RenewIn(c *x509.Certificate, now, got time.Time) (wait time.Duration, isAhead bool) {
+	wait = RenewAt(c).Sub(now)
+	if got.IsZero() {
+		return wait, false
+	}
+	least := got.Add(c.NotAfter.Sub(c.NotBefore.Add(Backdate)) / 3).Sub(now)
+	return max(wait, least), !RenewAt(c).After(got)
+}

@@ -41,6 +41,9 @@ func (s *Service) Renew(ctx context.Context, r *musterv1.RenewRequest) (*musterv
 		if shown == hash && s.lasts(t, caller) {
 			return s.answer(t, caller.Certificate), nil // it asks for authorities and gossip keys alone
 		}
+		if err := s.renewals.take(node, caller.Certificate.NotAfter.Sub(caller.Certificate.NotBefore.Add(pki.Backdate)), time.Now()); err != nil {
+			return nil, err
+		}
 		response, rec, err := s.certify(t, node, enrolled.Generation, public, hash)
 		if err != nil {
 			return nil, err

@@ -69,6 +69,7 @@ type Service struct {
 	looks    *rate.Limiter // of reads that refused peers cause
 	rotating rotating
 	failures *failures
+	renewals renewals
 
 	// replacing is held from a read of the store's gossip keys until the keyring
 	// has them: an older read replaces no newer keys.

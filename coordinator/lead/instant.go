@@ -38,8 +38,8 @@ func noticeOf(victims []*attempt) time.Time {
 	return time.Time{}
 }
 
-// stamp is the time of the present input as records carry it.
-func (l *Leader) stamp() string { return Stamp(l.now) }
+// stamp is the instant of the present input as a text: a step of the wall clock moves neither.
+func (l *Leader) stamp() string { return Stamp(time.UnixMilli(l.millis())) }
 
 // Stamp is a time as records carry it: for people, never compared.
 func Stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -1,0 +1,46 @@
+package enroll
+
+import (
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/musterd/muster/resource"
+)
+
+// Limits of the certificates for one node that asks by its present certificate: each is a
+// write in the store. A node whose clock is ahead asks without end.
+const (
+	renewalBurst = 10
+	renewalEvery = time.Minute // for good; a twentieth of a certificate's time where that is less
+	// renewing bounds the remembered nodes.
+	renewing = 16_384
+)
+
+// renewals are the nodes that have renewed lately. Methods may be called by any goroutine.
+type renewals struct {
+	mu    sync.Mutex
+	nodes map[resource.NodeID]*rate.Limiter
+}
+
+// take counts a renewal of a certificate, and refuses it above the limit. life is the time of
+// the certificate.
+func (r *renewals) take(node resource.NodeID, life time.Duration, now time.Time) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.nodes == nil || len(r.nodes) >= renewing {
+		r.nodes = map[resource.NodeID]*rate.Limiter{}
+	}
+	limit := r.nodes[node]
+	if limit == nil {
+		limit = rate.NewLimiter(rate.Every(min(renewalEvery, life/20)), renewalBurst)
+		r.nodes[node] = limit
+	}
+	if !limit.AllowN(now, 1) {
+		return status.Errorf(codes.ResourceExhausted, "renew %s: more than %d certificates at once and one a minute; look at the clock of the host", node, renewalBurst)
+	}
+	return nil
+}
