@@ -14,8 +14,8 @@ func TestTheTimeUntilTheNextRenewal(t *testing.T) {
 	issued := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	c := &x509.Certificate{NotBefore: issued.Add(-pki.Backdate), NotAfter: issued.Add(24 * time.Hour)}
 	for name, x := range map[string]struct {
-		ahead, after time.Duration // of the holder's clock; since it got the certificate
-		unknown      bool          // since when it has the certificate
+		ahead, after time.Duration // of the holder's clock; since the certificate came
+		unknown      bool          // no instant is known
 		want         time.Duration
 		wantAhead    bool
 	}{

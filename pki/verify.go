@@ -65,10 +65,10 @@ func RenewAt(c *x509.Certificate) time.Time {
 	return from.Add(c.NotAfter.Sub(from) * 2 / 3)
 }
 
-// RenewIn is the time until a certificate should be replaced by its holder, who got it at an
-// instant: RenewAt by the holder's clock, at least a third of the certificate's time after
-// that instant. isAhead: the clock of the holder is so far ahead of the authority's that the
-// certificate was due when it came. The zero time stands for an unknown instant.
+// RenewIn is the time until a holder should replace a certificate, which came at an instant:
+// RenewAt by the holder's clock, at least a third of the certificate's time after the
+// instant. isAhead: the certificate was due on arrival, by a clock far ahead of the
+// authority's. The zero time stands for an unknown instant.
 func RenewIn(c *x509.Certificate, now, got time.Time) (wait time.Duration, isAhead bool) {
 	wait = RenewAt(c).Sub(now)
 	if got.IsZero() {

@@ -93,7 +93,7 @@ func (h historyState) VerifyHistory(ctx context.Context) (*api.HistoryReport, er
 // soundFor is how far back rows are checked for contradictions.
 const soundFor = 24 * time.Hour
 
-// addContradictions adds the rows that contradict each other.
+// addContradictions adds contradictions among the rows.
 func (h historyState) addContradictions(ctx context.Context, r *projector.Report) error {
 	w, err := h.d.history.door.warehouse(ctx)
 	if err != nil {

@@ -11,22 +11,22 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// Limits of the certificates for one node that asks by its present certificate: each is a
-// write in the store. A node whose clock is ahead asks without end.
+// Limits of the certificates for a node with a certificate: each is a write in the store. A
+// node with a clock far ahead asks without end.
 const (
 	renewalBurst = 10
-	renewalEvery = time.Minute // for good; a twentieth of a certificate's time where that is less
+	renewalEvery = time.Minute // for good; a twentieth of a shorter certificate's time
 	// renewing bounds the remembered nodes.
 	renewing = 16_384
 )
 
-// renewals are the nodes that have renewed lately. Methods may be called by any goroutine.
+// renewals are the nodes with recent renewals. Methods may be called by any goroutine.
 type renewals struct {
 	mu    sync.Mutex
 	nodes map[resource.NodeID]*rate.Limiter
 }
 
-// take counts a renewal of a certificate, and refuses it above the limit. life is the time of
+// take counts a renewal of a certificate, up to the limit. life is the time of
 // the certificate.
 func (r *renewals) take(node resource.NodeID, life time.Duration, now time.Time) error {
 	r.mu.Lock()

@@ -11,8 +11,8 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// TestRenewalsOfANodeAreBounded: a node in a hot loop gets ten certificates and then one a
-// minute; another node and a later minute are free.
+// TestRenewalsOfANodeAreBounded: a node in a hot loop gets ten certificates, then a single
+// certificate each minute; another node and a later minute are free.
 func TestRenewalsOfANodeAreBounded(t *testing.T) {
 	var r renewals
 	now := time.Unix(1_700_000_000, 0)

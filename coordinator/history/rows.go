@@ -175,9 +175,6 @@ type Member struct {
 	GPUModel string   // "" where the member holds no GPU
 	// Requested and Allocated differ where the node rounds up.
 	Requested, Allocated, Limits resource.Vector
-	// Partial: the request of the unit is not known any more. Requested is Allocated, and
-	// Allocated lacks whole cores and amounts of the cluster.
-	Partial bool `json:",omitempty"`
 	// Ended is the instant at which this member freed what it held, where it is
 	// earlier than the grant's.
 	Ended time.Time
@@ -283,7 +280,7 @@ type Slice struct {
 }
 
 // Cut takes back the slices of one slot of one member behind an instant: those that begin
-// there or later go, and one that reaches beyond it ends there, without a counter.
+// there or later go, and a slice across the instant ends there, without a counter.
 type Cut struct {
 	Tx     resource.TxID
 	Member int

@@ -99,7 +99,7 @@ func (l *Leader) writePartly() {
 
 // carryPartly adds the keys of other transactions to the commit of an attempt, which may get
 // their freed devices: a later leader would learn of the freeing too late.
-func (l *Leader) carryPartly(a *attempt, d *decision) {
+func (l *Leader) carryPartly(a *attempt, d *decision) []vacancy.Write {
 	writes := l.partly.Ahead(a.machine.Nodes(), l.now, func(tx resource.TxID) (vacancy.Key, bool) {
 		other := l.attempts[tx]
 		if other == nil || slices.Contains(a.mates(), l.attempts[other.machine.By()]) { // a victim
@@ -111,16 +111,7 @@ func (l *Leader) carryPartly(a *attempt, d *decision) {
 		l.retired.keepReady(w.Tx)
 		d.ops = append(d.ops, record.MustPutRecord(record.ReadyKey(w.Tx), w.Ready))
 	}
-	answered := d.done
-	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
-		for _, w := range writes {
-			l.partly.Answer(w.Tx)
-			if other := l.attempts[w.Tx]; other != nil && o == txn.Landed && rev > other.ready.Revision {
-				other.setReady(vacancy.Key{Ready: w.Ready, Revision: rev})
-			}
-		}
-		answered(o, rev, err)
-	}
+	return writes
 }
 
 // writeUnwritten writes what the rate, or the store, did not let through before.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/musterd/muster/coordinator/lead/breaker"
+	"github.com/musterd/muster/coordinator/lead/vacancy"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
@@ -94,7 +95,16 @@ func (l *Leader) commitOf(a *attempt) (decision, error) {
 		l.step(a, txn.CommitAnswered{Outcome: o, Revision: rev})
 	}
 	if !l.partly.IsEmpty() {
-		l.carryPartly(a, &d)
+		answered, writes := d.done, l.carryPartly(a, &d)
+		d.done = func(o txn.Outcome, rev resource.Revision, err error) {
+			for _, w := range writes {
+				l.partly.Answer(w.Tx)
+				if other := l.attempts[w.Tx]; other != nil && o == txn.Landed && rev > other.ready.Revision {
+					other.setReady(vacancy.Key{Ready: w.Ready, Revision: rev})
+				}
+			}
+			answered(o, rev, err)
+		}
 	}
 	return d, nil
 }
@@ -202,7 +212,7 @@ func (l *Leader) releasedOps(a *attempt) []record.Op {
 	}
 	rec := l.recordOf(a, grant.RecordReleased)
 	a.setUnheard(l.unheardOf(a))
-	rec.Ended, rec.EndedMillis, rec.Unheard = l.stamp(), l.millis(), a.unheard
+	rec.Ended, rec.EndedMillis, rec.Unheard = l.stamp(), l.partly.End(tx, len(a.machine.Nodes()), l.millis()), a.unheard
 	if exits := a.exits(); a.closing.removed && rec.Outcome == nil && len(exits) > 0 { // the unit keeps none
 		rec.Outcome = &record.Outcome{Phase: a.closing.record.Phase, Exits: exits}
 	}
@@ -210,7 +220,7 @@ func (l *Leader) releasedOps(a *attempt) []record.Op {
 	for _, node := range a.machine.Nodes() {
 		ops = append(ops, record.Delete(record.NodeTxKey(node, tx)))
 	}
-	if freed := l.partly.AtEnd(tx, a.machine.By() != "", l.now); len(freed) > 0 && a.ready.Lacks(freed) {
+	if freed := l.partly.AtEnd(tx, rec.EndedMillis, a.machine.By() != "", l.now); len(freed) > 0 && a.ready.Lacks(freed) {
 		l.retired.keepReady(tx)
 		ops = append(ops, record.MustPutRecord(record.ReadyKey(tx), a.ready.With(freed)))
 	}

@@ -216,7 +216,6 @@ func TestGoldenRecords(t *testing.T) {
 	})
 	roundTrip(t, "ready-idle", record.Ready{AtMillis: 1_767_323_046_125, IdleMillis: 1_767_326_646_125, IdleBelow: 5})
 	roundTrip(t, "ready-freed", record.Ready{AtMillis: 1_767_323_046_125, Freed: []record.FreedNode{{Node: "gpu-01"}}}) // of an older version
-	roundTrip(t, "ready-freed-instant", record.Ready{AtMillis: 1_767_323_046_125, Freed: []record.FreedNode{{Node: "gpu-01", AtMillis: 1_767_326_646_125}, {Node: "gpu-02", AtMillis: 1}}})
 	roundTrip(t, "node-lease", record.NodeLease{Coordinator: "c1"})
 	roundTrip(t, "node-tx", record.NodeTx{Members: []int{0, 3}})
 	roundTrip(t, "quota-tree", record.Quota{

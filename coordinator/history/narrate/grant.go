@@ -131,9 +131,12 @@ func (n *Narrator) grantRow(c *change, id resource.TxID, t *tx, u *unit) history
 		}
 		return f
 	}
+	if u == nil || u.work == nil {
+		n.notePartial(id)
+	}
 	for _, m := range r.Members {
 		member := n.memberRow(m, formOf(m.Member))
-		member.Ended = held.endOn(m.Node, row.Ended)
+		member.Ended = endOn(n.freed[id], m.Node, row.Ended)
 		row.Members = append(row.Members, member)
 	}
 	for _, m := range r.LostMembers {
@@ -145,10 +148,22 @@ func (n *Narrator) grantRow(c *change, id resource.TxID, t *tx, u *unit) history
 	return row
 }
 
-// endOn is the instant at which a node freed its members before the transaction's end; the
+// notePartial notes a grant of a unit without a known request.
+func (n *Narrator) notePartial(id resource.TxID) {
+	if n.partial == nil {
+		n.partial = map[resource.TxID]bool{}
+	}
+	n.partial[id] = true
+}
+
+// IsPartial reports whether the request of a grant's unit was not known for a row of the
+// grant: Requested is Allocated then, without whole cores and amounts of the cluster.
+func (n *Narrator) IsPartial(tx resource.TxID) bool { return n.partial[tx] }
+
+// endOn is the instant at which a node freed the members before the transaction's end; the
 // zero value for a node without such an instant.
-func (r ready) endOn(node resource.NodeID, ended time.Time) time.Time {
-	for _, f := range r.freed {
+func endOn(freed []record.FreedNode, node resource.NodeID, ended time.Time) time.Time {
+	for _, f := range freed {
 		if at := instant(f.AtMillis); f.Node == node && (ended.IsZero() || at.Before(ended)) {
 			return at
 		}
@@ -176,7 +191,7 @@ func (n *Narrator) memberRow(m record.Placement, f form) history.Member {
 		row.Allocated[resource.Cores] = cores
 	}
 	if row.Requested == nil {
-		row.Requested, row.Partial = row.Allocated.Clone(), true
+		row.Requested = row.Allocated.Clone()
 	}
 	models := resource.Vector{}
 	for _, g := range m.Assignment.GPUs {

@@ -37,8 +37,8 @@ func TestALostMember(t *testing.T) {
 	}
 }
 
-// TestMembersThatEndAtDifferentTimes: the part of a member ends when its node freed it, before
-// the grant does, and also where a narrator begins behind that.
+// TestMembersThatEndAtDifferentTimes: the part of a member ends when the member's node freed
+// the part, before the grant's end, also for a narrator with a later begin.
 func TestMembersThatEndAtDifferentTimes(t *testing.T) {
 	k, u, rec := newKeys(), unit(), committed(5)
 	u.Members, u.Phase, u.TxID = 2, "Terminating", tx

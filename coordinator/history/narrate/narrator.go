@@ -22,13 +22,16 @@ type Narrator struct {
 	jobs  map[string]*job // by key
 	txs   map[resource.TxID]*tx
 	// of are the transactions of each unit that the store has a record of.
-	of     map[resource.UnitUID]map[resource.TxID]bool
-	ready  map[resource.TxID]ready
-	places map[string]place // the places in the order, by the unit's path
-	nodes  map[resource.NodeID]*node
-	quotas map[string]*quota             // by key
-	owners map[string]resource.TenantID  // of namespaces with an object
-	names  map[resource.Name]declaration // of resources with an object
+	of    map[resource.UnitUID]map[resource.TxID]bool
+	ready map[resource.TxID]ready
+	freed map[resource.TxID][]record.FreedNode // of the same keys
+	// partial are grants with rows from before the request of their unit was known, or after.
+	partial map[resource.TxID]bool
+	places  map[string]place // the places in the order, by the unit's path
+	nodes   map[resource.NodeID]*node
+	quotas  map[string]*quota             // by key
+	owners  map[string]resource.TenantID  // of namespaces with an object
+	names   map[resource.Name]declaration // of resources with an object
 
 	uses     map[memberKey]history.Use // since the last call of Uses
 	revision resource.Revision

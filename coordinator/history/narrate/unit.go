@@ -24,7 +24,6 @@ type unit struct {
 type ready struct {
 	millis   int64
 	signaled int64
-	freed    []record.FreedNode
 	revision resource.Revision
 }
 
@@ -117,16 +116,22 @@ func (n *Narrator) takeReady(c *change, e record.Event) error {
 	}
 	if e.Type == record.EventDelete {
 		delete(n.ready, id)
+		delete(n.freed, id)
 		return nil
 	}
 	rec, err := decode[record.Ready](e.KV)
 	if err != nil {
 		return err
 	}
-	n.ready[id] = ready{rec.AtMillis, rec.SignaledMillis, rec.Freed, e.KV.ModRev}
+	n.ready[id] = ready{rec.AtMillis, rec.SignaledMillis, e.KV.ModRev}
 	c.note(instant(rec.AtMillis))
 	c.note(instant(rec.SignaledMillis))
+	delete(n.freed, id)
 	for _, f := range rec.Freed {
+		if n.freed == nil {
+			n.freed = map[resource.TxID][]record.FreedNode{}
+		}
+		n.freed[id] = rec.Freed
 		c.note(instant(f.AtMillis))
 	}
 	n.touchTx(c, id)

@@ -8,12 +8,12 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// This file is about facts of a grant that the store forgets before the grant: the request of
-// work that is gone, and the models of a node's devices.
+// This file is about facts of a grant without a record: the request of deleted work, and the
+// models of a node's earlier devices.
 
-// complete takes these facts of the members over from the history, so that a comparison finds
-// no difference in them and a rebuild keeps them.
-func complete(want, has []history.Grant) {
+// complete takes these facts of the members over from the history: a comparison finds no
+// difference in them, and a rebuild keeps them.
+func complete(want, has []history.Grant, isPartial func(resource.TxID) bool) {
 	at := map[resource.TxID]history.Grant{}
 	for _, g := range has {
 		at[g.Tx] = g
@@ -27,14 +27,16 @@ func complete(want, has []history.Grant) {
 				continue
 			}
 			completeModel(m, of[k])
-			completeRequest(m, of[k])
+			if isPartial(want[i].Tx) {
+				completeRequest(m, of[k])
+			}
 		}
 	}
 }
 
-// forget leaves slices out of the history that the store cannot confirm or deny: of slots that
-// a member without a known request, or without a known model, may have held.
-func forget(want []history.Grant, list []history.Slice) []history.Slice {
+// forget leaves slices out of the history which the store cannot confirm or deny: of possible
+// slots of a member without a known request, or without a known model.
+func forget(want []history.Grant, list []history.Slice, isPartial func(resource.TxID) bool) []history.Slice {
 	type member struct {
 		tx    resource.TxID
 		index int
@@ -42,7 +44,7 @@ func forget(want []history.Grant, list []history.Slice) []history.Slice {
 	doubtful := map[member]history.Member{}
 	for _, g := range want {
 		for _, m := range g.Members {
-			if m.Partial || m.GPUModel == "" && m.Allocated[resource.GPU] > 0 {
+			if isPartial(g.Tx) || m.GPUModel == "" && m.Allocated[resource.GPU] > 0 {
 				doubtful[member{g.Tx, m.Index}] = m
 			}
 		}
@@ -50,7 +52,7 @@ func forget(want []history.Grant, list []history.Slice) []history.Slice {
 	return slices.DeleteFunc(list, func(s history.Slice) bool {
 		m, doubt := doubtful[member{s.Tx, s.Member}]
 		_, known := m.Allocated[s.Slot]
-		return doubt && !known && (m.Partial || resource.IsGPUModel(s.Slot))
+		return doubt && !known && (isPartial(s.Tx) || resource.IsGPUModel(s.Slot))
 	})
 }
 
@@ -78,9 +80,6 @@ func withModels(v, of resource.Vector) resource.Vector {
 
 // completeRequest: the work may be deleted.
 func completeRequest(m *history.Member, has history.Member) {
-	if !m.Partial {
-		return
-	}
 	m.Requested, m.Limits = has.Requested, has.Limits
 	for name, amount := range has.Allocated {
 		if _, known := m.Allocated[name]; !known {

@@ -22,8 +22,8 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// narrated is a store in which gangs live as leaders write them, and its history as narrator
-// and slicer make it. They begin anew at times, as a projector does after a kill.
+// narrated is a store with gangs as leaders write them, and the history of narrator and
+// slicer. Both begin anew at times, as a projector does after a kill.
 type narrated struct {
 	t       *rapid.T
 	now     int64 // milliseconds
@@ -38,13 +38,13 @@ type narrated struct {
 	free    map[string]int64 // since when the devices are free, by UUID
 }
 
-// gang is a unit of one or more members, each with devices of its own on a node of its own.
+// gang is a unit of members, each with a device and a node apart from the others'.
 type gang struct {
 	unit    record.Unit
 	tx      record.Tx
 	id      resource.TxID
 	ready   record.Ready
-	holds   map[int]string // devices of the members that hold theirs, by member
+	holds   map[int]string // devices by member, until their ends
 	counter map[int]int64
 	runs    int
 	deleted bool
@@ -74,7 +74,7 @@ func (w *narrated) node(id resource.NodeID, model string) record.Op {
 
 func (w *narrated) text() string { return time.UnixMilli(w.now).UTC().Format(time.RFC3339) }
 
-// write makes one revision, and has the history follow.
+// write makes a revision, and has the history follow.
 func (w *narrated) write(ops ...record.Op) {
 	if r, err := w.store.Txn(w.t.Context(), record.Txn{Then: ops}); err != nil || !r.Succeeded {
 		w.t.Fatal(r, err)
@@ -118,7 +118,7 @@ func (w *narrated) restart() {
 	w.slicer.Hear(w.told.Uses())
 }
 
-// submit makes a unit of one to three members.
+// submit makes a unit of up to three members.
 func (w *narrated) submit() {
 	w.made++
 	uid := fmt.Sprintf("u%d", w.made)
@@ -131,7 +131,7 @@ func (w *narrated) submit() {
 	w.gangs = append(w.gangs, &gang{unit: u})
 }
 
-// commit gives a unit devices that are free.
+// commit gives free devices to a unit.
 func (w *narrated) commit(g *gang) {
 	taken := map[string]bool{}
 	for _, uuid := range slices.Sorted(maps.Keys(w.free)) {
@@ -172,7 +172,7 @@ func (w *narrated) commit(g *gang) {
 	}
 }
 
-// lose takes a member out of a gang: another unit replaces it.
+// lose takes a member out of a gang: another unit replaces the member.
 func (w *narrated) lose(g *gang) {
 	if len(g.tx.Members) < 2 {
 		return
@@ -191,7 +191,7 @@ func (w *narrated) release(g *gang, member int) {
 	delete(g.holds, member)
 }
 
-// report has a node tell the counters of a member.
+// report has a node report the counters of a member.
 func (w *narrated) report(g *gang) {
 	status := record.NodeStatus{HeardAt: w.text()}
 	for _, m := range g.tx.Members {
@@ -204,14 +204,14 @@ func (w *narrated) report(g *gang) {
 	}
 }
 
-// end begins the end of a gang: its owner's, or an eviction.
+// end begins the end of a gang: by the owner, or by an eviction.
 func (w *narrated) end(g *gang, state grant.RecordState) {
 	g.tx.State, g.tx.EndingMillis, g.tx.Evicted = state, w.now, state == grant.RecordEvicting
 	g.unit.Phase = "Terminating"
 	w.write(record.MustPutRecord(g.unit.Path().Key(), g.unit), record.MustPutRecord(record.TxKey(g.id), g.tx))
 }
 
-// frees has one node free its member, and the record end with the last of them.
+// frees has a node free a member, and the record end with the last of them.
 func (w *narrated) frees(g *gang) {
 	members := slices.Sorted(maps.Keys(g.holds))
 	member := rapid.SampledFrom(members).Draw(w.t, "freed")
@@ -303,7 +303,7 @@ func (w *narrated) isIdle(id resource.NodeID) bool {
 	return true
 }
 
-// judge holds that verify finds nothing and rebuild changes nothing.
+// judge fails the test for a difference found by verify, or a row changed by rebuild.
 func (w *narrated) judge() {
 	w.flush()
 	before := w.history.Rows()
@@ -316,8 +316,7 @@ func (w *narrated) judge() {
 	}
 }
 
-// exclusive holds that no slice of a device's slot overlaps another one on the device, and
-// that no slice is empty.
+// exclusive fails the test for overlapping slices of a device, and for empty slices.
 func (w *narrated) exclusive() {
 	rows := w.history.Rows()
 	devices := map[string][]history.Slice{}
@@ -342,7 +341,7 @@ func (w *narrated) exclusive() {
 }
 
 // TestEveryStateOfAWorldIsRight: in every state of random worlds, with lost members, whole
-// cores, ends at different times, evictions, deletions and projectors that begin anew, the
+// cores, ends at different times, evictions, deletions and restarts of projectors, the
 // history has no difference from the store, and charges no device twice.
 func TestEveryStateOfAWorldIsRight(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

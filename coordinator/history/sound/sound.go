@@ -1,8 +1,6 @@
-// Package sound asks the history by SQL whether its rows contradict each other: whether a
-// device was held twice at one instant, whether the amounts held on a node were above its
-// capacity, and whether slices and their sums are those of the grants.
-//
-// It compares nothing with the store, and it repairs nothing: that is history/projector.
+// Package sound decides by SQL whether rows of the history contradict each other: a device
+// held twice at the same instant, amounts above the capacity of a node, slices and sums other
+// than those of the grants. The package history/projector compares with the store, and repairs.
 package sound
 
 import (
@@ -29,7 +27,7 @@ func (f Fault) String() string { return fmt.Sprintf("%s %s: %s", f.Check, f.Key,
 const most = 100
 
 // Check returns the contradictions in the rows of grants that ended after an instant, or have
-// not ended, at most 100 of each kind. It reads all rows at one moment, for at most a minute.
+// not ended, at most 100 of each kind. Each question sees the rows of a single moment.
 func Check(ctx context.Context, w *warehouse.Warehouse, since time.Time) ([]Fault, error) {
 	words, instant := ofSQLite, any(since.UnixMilli())
 	if w.Dialect() == warehouse.Postgres {

@@ -27,7 +27,7 @@ var start = time.Date(2026, 3, 1, 22, 0, 0, 0, time.UTC)
 
 func at(minute int) time.Time { return start.Add(time.Duration(minute) * time.Minute) }
 
-// grantOf holds a device, or a part of it, with two CPUs.
+// grantOf holds a device, or a share, with two CPUs.
 func grantOf(tx, device string, milli int64, from, to int) history.Grant {
 	amounts := resource.Vector{resource.CPU: 2000}
 	m := history.Member{Devices: []string{device}, GPUModel: "H100", Requested: amounts, Allocated: amounts}
@@ -43,7 +43,7 @@ func grantOf(tx, device string, milli int64, from, to int) history.Grant {
 	return g
 }
 
-// until ends the member before its grant.
+// until ends the member before the grant.
 func until(g history.Grant, minute int) history.Grant {
 	g.Members[0].Ended = at(minute)
 	return g
@@ -125,7 +125,7 @@ func TestContradictions(t *testing.T) {
 	}
 }
 
-// add adds the rows of a world to a batch, with a node, a tenant and grants of its own.
+// add adds the rows of a world to a batch, with a node, a tenant and grants.
 func (x world) add(b *history.Batch, id string) {
 	b.Nodes = append(b.Nodes, history.Node{ID: resource.NodeID(id), Hostname: id, Capacity: resource.Vector{resource.CPU: 4000, resource.GPU: 8000}, Revision: 1})
 	for _, g := range x.grants {

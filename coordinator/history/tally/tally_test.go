@@ -194,7 +194,7 @@ func anySlices(t *rapid.T, tenant resource.TenantID) []history.Slice {
 			Requested: rapid.Int64Range(0, 9000).Draw(t, "requested"), Allocated: rapid.OneOf(rapid.Int64Range(0, 9000), rapid.Int64Range(0, 1<<44)).Draw(t, "allocated"),
 			Limit: rapid.Int64Range(0, 9000).Draw(t, "limit"),
 		}
-		s.Tx += resource.TxID(s.Namespace) // a grant is of one namespace
+		s.Tx += resource.TxID(s.Namespace)
 		if s.Slot == resource.GPU {
 			s.GPUModel = rapid.SampledFrom([]string{"", "H100"}).Draw(t, "model")
 		}

@@ -123,14 +123,31 @@ func (e *entry) isAsked(now time.Time) bool { return !e.asked.IsZero() && now.Su
 // nodes at about the same time.
 const settled = time.Second
 
-// AtEnd are the nodes to name in the key at the end of the record, nil while another write of
-// the key is under way. A preemptor has claimed the devices of a claimed transaction: less
-// than a second between their freeing and the preemptor's commit is not worth a write.
-func (b *Book) AtEnd(tx resource.TxID, claimed bool, now time.Time) []record.FreedNode {
-	if e := b.of[tx]; e != nil && !e.isAsked(now) && !(claimed && now.Sub(e.since) < settled) {
-		return e.freed
+// End is the instant of a record's end: the last freeing of the transaction's nodes, so many
+// of them, where the book has all, else the present instant.
+func (b *Book) End(tx resource.TxID, nodes int, millis int64) int64 {
+	e := b.of[tx]
+	if e == nil || len(e.freed) < nodes {
+		return millis
 	}
-	return nil
+	last := int64(0)
+	for _, f := range e.freed {
+		last = max(last, f.AtMillis)
+	}
+	return last
+}
+
+// AtEnd are the nodes to name in the key at the end of the record, an instant: nil where all
+// ended then, and while another write of the key is under way. A preemptor has claimed the
+// devices of a claimed transaction: less than a second between the freeing of its nodes and
+// the preemptor's commit is not worth a write.
+func (b *Book) AtEnd(tx resource.TxID, end int64, claimed bool, now time.Time) []record.FreedNode {
+	e := b.of[tx]
+	if e == nil || e.isAsked(now) || claimed && now.Sub(e.since) < settled ||
+		!slices.ContainsFunc(e.freed, func(f record.FreedNode) bool { return f.AtMillis < end }) {
+		return nil
+	}
+	return e.freed
 }
 
 // Due are the transactions without a change for a second and without a write under way,

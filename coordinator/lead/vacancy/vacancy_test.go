@@ -113,21 +113,37 @@ func TestAPreemptorsVictim(t *testing.T) {
 	for name, c := range map[string]struct {
 		claimed bool
 		after   time.Duration
+		end     int64 // of the record, behind the freeing
 		want    int
 	}{
-		"claimed, a moment ago":      {true, 999 * time.Millisecond, 0},
-		"claimed, a second ago":      {true, time.Second, 1},
-		"another one, a moment ago":  {false, time.Millisecond, 1},
-		"another one, a while ago":   {false, time.Hour, 1},
-		"claimed, for a whole grace": {true, 10 * time.Minute, 1},
+		"claimed, a moment ago":      {true, 999 * time.Millisecond, 1, 0},
+		"claimed, a second ago":      {true, time.Second, 1, 1},
+		"another one, a moment ago":  {false, time.Millisecond, 1, 1},
+		"another one, a while ago":   {false, time.Hour, 1, 1},
+		"at the end of the record":   {false, 0, 0, 0},
+		"claimed, for a whole grace": {true, 10 * time.Minute, 1, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &story{Book: vacancy.New(), freed: map[resource.NodeID]bool{"n1": true}}
 			s.note("a", 0)
-			if got := len(s.AtEnd("a", c.claimed, start.Add(c.after))); got != c.want {
+			if got := len(s.AtEnd("a", at(0)+c.end, c.claimed, start.Add(c.after))); got != c.want {
 				t.Errorf("%d nodes, want %d", got, c.want)
 			}
 		})
+	}
+}
+
+// TestTheEndOfARecord is the last freeing of all nodes, once the book has all.
+func TestTheEndOfARecord(t *testing.T) {
+	s := &story{Book: vacancy.New(), freed: map[resource.NodeID]bool{"n1": true}}
+	if got := s.End("a", 1, at(9)); got != at(9) {
+		t.Errorf("without a freeing: %d, want %d", got, at(9))
+	}
+	s.note("a", 1)
+	s.freed["n2"] = true
+	s.note("a", 3)
+	if one, both := s.End("a", 3, at(9)), s.End("a", 2, at(9)); one != at(9) || both != at(3) {
+		t.Errorf("with two of three nodes %d, with both of two %d; want %d and %d", one, both, at(9), at(3))
 	}
 }
 
