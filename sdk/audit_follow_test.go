@@ -114,6 +114,7 @@ func TestFollowAudit(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
+			time.Sleep(500 * time.Millisecond) // a step is no part of a question's moment
 			for _, step := range steps {
 				time.Sleep(30 * time.Second) // of the bubble
 				step()

@@ -199,7 +199,7 @@ func TestADeviceIsReturnedByTheRuleAlone(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		now := time.Unix(1000, 0)
 		l := newLoans(30*time.Second, now)
-		lent, allocated, kubelet := false, now, "k0"
+		lent, allocated, last, kubelet := false, now, time.Time{}, "k0"
 		var history []entry
 		for i := range rapid.IntRange(1, 40).Draw(r, "steps") {
 			now = now.Add(time.Duration(rapid.IntRange(0, 20).Draw(r, "seconds")) * time.Second)
@@ -211,6 +211,10 @@ func TestADeviceIsReturnedByTheRuleAlone(t *testing.T) {
 				kubelet = fmt.Sprintf("k%d", i)
 			default:
 				began := now.Add(-time.Duration(rapid.IntRange(0, 5).Draw(r, "since")) * time.Second)
+				if began.Before(last) { // lists begin in the order of their answers
+					began = last
+				}
+				last = began
 				has := map[string]bool{"g": rapid.IntRange(0, 2).Draw(r, "has") == 0}
 				var devices []string
 				if lent {
