@@ -27,9 +27,9 @@ func kept(t *testing.T, f Folder) (from int64, data []byte) {
 	}
 }
 
-// TestOutputGivesWayWhereThereIsNoRoom: with little room a member keeps the newest output alone,
-// with less the output is lost, and later output has the right offset.
-func TestOutputGivesWayWhereThereIsNoRoom(t *testing.T) {
+// newKept is a new folder with an output of 4 files of 1 MiB.
+func newKept(t *testing.T) (Folder, *output) {
+	t.Helper()
 	f := Folder(filepath.Join(t.TempDir(), "a.0.0"))
 	if _, err := f.Make(); err != nil {
 		t.Fatal(err)
@@ -38,6 +38,13 @@ func TestOutputGivesWayWhereThereIsNoRoom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return f, o
+}
+
+// TestOutputGivesWayWhereThereIsNoRoom: with little room a member keeps the newest output alone,
+// with less the output is lost, and later output has the right offset.
+func TestOutputGivesWayWhereThereIsNoRoom(t *testing.T) {
+	f, o := newKept(t)
 	free := int64(1 << 30)
 	o.room = func() (int64, int64) { return 1 << 30, free }
 	at := int64(0)
@@ -82,14 +89,7 @@ func TestOutputGivesWayWhereThereIsNoRoom(t *testing.T) {
 
 // TestOutputKeepsToTheShare: the agent makes the share smaller while the command writes.
 func TestOutputKeepsToTheShare(t *testing.T) {
-	f := Folder(filepath.Join(t.TempDir(), "a.0.0"))
-	if _, err := f.Make(); err != nil {
-		t.Fatal(err)
-	}
-	o, err := newOutput(f, 1<<20, 4)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f, o := newKept(t)
 	o.room = func() (int64, int64) { return 0, 0 }
 	piece := make([]byte, 32<<10)
 	for _, c := range []struct{ share, most, least int64 }{{8 << 20, 4 << 20, 3 << 20}, {1 << 20, 1 << 20, 512 << 10}, {64 << 10, 80 << 10, 32 << 10}, {8 << 20, 4 << 20, 3 << 20}} {

@@ -54,7 +54,7 @@ func (n *node) setFollowed(f NodeFacts) {
 	n.observed.follow(f.Observed)
 	n.lost.follow(f.Lost)
 	n.leased, n.lease, n.identity, n.ban, n.outdated = f.Leased, f.Lease, f.Identity, f.Ban, shown.Outdated(f.Outdated)
-	n.setQuarantine(n.isolated)
+	n.judgeQuarantine()
 }
 
 // setUnheard notes whether nobody hears the agent.
@@ -84,10 +84,8 @@ func (n *node) finishLearning() (again bool) {
 	return again
 }
 
-// setQuarantine takes over why the agent promises nothing, "" while it does.
-func (n *node) setQuarantine(why string) {
-	n.isolated, n.quarantine = why, cmp.Or(why, n.outdated, n.held)
-}
+// judgeQuarantine decides why the node gets no command, "" where the node gets commands.
+func (n *node) judgeQuarantine() { n.quarantine = cmp.Or(n.isolated, n.outdated, n.held) }
 
 // setGrants keeps everything that an agent holds for leaders.
 func (n *node) setGrants(o grant.Occupancy) {

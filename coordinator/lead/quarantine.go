@@ -17,7 +17,8 @@ import (
 // of one in quarantine is of revisions that are gone: it counts for nothing, and
 // the agent registers anew when the quarantine ends.
 func (n *node) isolate(why string) {
-	if n.setQuarantine(why); why != "" {
+	n.isolated = why
+	if n.judgeQuarantine(); why != "" {
 		n.clearRegistration()
 	}
 }

@@ -114,7 +114,7 @@ func (l *Leader) reconcile(id resource.NodeID, o api.ReconcileOptions, answer fu
 		l.reconciling, l.reconciliation = true, r
 		if o.Mode != "" && n.quarantine == "" {
 			n.held = "the node is being reconciled"
-			n.setQuarantine(n.isolated)
+			n.judgeQuarantine()
 			l.setReady(n)
 		}
 	}
@@ -175,7 +175,7 @@ func (r *reconciliation) end(report *api.Reconciliation, status *api.Status) boo
 	r.l.reconciling, r.l.reconciliation = false, nil
 	if n := r.l.nodes[r.id]; n != nil && n.held != "" {
 		n.held, n.rejoins = "", true
-		n.setQuarantine(n.isolated)
+		n.judgeQuarantine()
 		r.l.out.command(r.id, grant.Resync{})
 	}
 	r.answer(report, status)

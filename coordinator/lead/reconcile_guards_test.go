@@ -177,7 +177,7 @@ func TestANodeIsDoneWhenItsAgentHasRegistered(t *testing.T) {
 		p, r := reconciling(t)
 		done := false
 		r.answer = func(*api.Reconciliation, *api.Status) { done = true }
-		p.l.nodes["n1"].setQuarantine(c.quarantine)
+		p.l.nodes["n1"].isolate(c.quarantine)
 		p.l.nodes["n1"].revision = c.revision
 		if p.turn(func() { r.awaitRegistration() }); done != c.done {
 			t.Errorf("quarantine %q, registered at %d: done %t", c.quarantine, c.revision, done)
