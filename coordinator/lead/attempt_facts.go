@@ -11,6 +11,7 @@ import (
 	"github.com/musterd/muster/coordinator/lead/breaker"
 	"github.com/musterd/muster/coordinator/lead/vacancy"
 
+	"github.com/musterd/muster/coordinator/lead/measured"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/shown"
@@ -76,14 +77,14 @@ func (a *attempt) exits() []record.Exit {
 	var list []record.Exit
 	for _, member := range slices.Sorted(maps.Keys(a.work)) {
 		if s := a.work[member]; s.Phase == grant.WorkEnded {
-			list = append(list, record.Exit{Member: member, Node: nodes[member], Code: s.Code, Signal: s.Signal, Reason: cmp.Or(s.Reason, "Unknown"), Message: s.Message, Use: useOf(s.Use)})
+			list = append(list, record.Exit{Member: member, Node: nodes[member], Code: s.Code, Signal: s.Signal, Reason: cmp.Or(s.Reason, "Unknown"), Message: s.Message, Use: measured.UseOf(s.Use)})
 		}
 	}
 	if elsewhere := a.exitsElsewhere(); len(elsewhere) > 0 {
 		list = append(list, elsewhere...)
 		slices.SortFunc(list, func(a, b record.Exit) int { return cmp.Compare(a.Member, b.Member) })
 	}
-	foldDevices(list)
+	measured.FoldDevices(list)
 	return list
 }
 
@@ -109,7 +110,7 @@ func (a *attempt) restoreOutcome(o *record.Outcome) {
 			a.keepExit(e)
 			continue
 		}
-		a.setWork(grant.WorkState{Member: e.Member, Phase: grant.WorkEnded, Code: e.Code, Signal: e.Signal, Reason: e.Reason, Message: e.Message, Use: useFrom(e.Use)})
+		a.setWork(grant.WorkState{Member: e.Member, Phase: grant.WorkEnded, Code: e.Code, Signal: e.Signal, Reason: e.Reason, Message: e.Message, Use: measured.UseFrom(e.Use)})
 	}
 }
 

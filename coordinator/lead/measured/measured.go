@@ -1,4 +1,6 @@
-package lead
+// Package measured converts the measured use of members to records and back, and
+// bounds the devices in a record. When a use is recorded is decided elsewhere.
+package measured
 
 import (
 	"time"
@@ -7,18 +9,16 @@ import (
 	"github.com/musterd/muster/grant"
 )
 
-// This file converts the measured use of members to records and back.
-
-// mostDevices bounds the devices in the exits of one unit: a record has a bound, and a
-// host may report any number. Where the exits have more devices, each member has one sum
+// mostDevices bounds the devices in the exits of a unit: a record has a bound, and a
+// host may report any number. Where the exits have more devices, each member has a sum
 // over its devices, under the UUID allDevices.
 const (
 	mostDevices = 1024
 	allDevices  = "all"
 )
 
-// foldDevices keeps the devices of a unit's exits within their bound.
-func foldDevices(exits []record.Exit) {
+// FoldDevices keeps the devices of a unit's exits within their bound.
+func FoldDevices(exits []record.Exit) {
 	rows := 0
 	for _, e := range exits {
 		if e.Use != nil {
@@ -43,8 +43,8 @@ func foldDevices(exits []record.Exit) {
 	}
 }
 
-// useOf converts a measured use for a record; nil for none.
-func useOf(u *grant.WorkUse) *record.Use {
+// UseOf converts a measured use for a record; nil for none.
+func UseOf(u *grant.WorkUse) *record.Use {
 	if u == nil {
 		return nil
 	}
@@ -59,8 +59,8 @@ func useOf(u *grant.WorkUse) *record.Use {
 	return r
 }
 
-// useFrom converts the measured use of a record.
-func useFrom(r *record.Use) *grant.WorkUse {
+// UseFrom converts the measured use of a record.
+func UseFrom(r *record.Use) *grant.WorkUse {
 	if r == nil {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package lead
+package measured_test
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/musterd/muster/coordinator/lead/measured"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/grant"
 )
@@ -21,7 +22,7 @@ func TestAUseIsReadAsItWasWritten(t *testing.T) {
 		"a device of others": {OOMKills: grant.UnknownKills, Devices: []grant.DeviceUse{{UUID: "GPU-z", PeakMemory: 1 << 40}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(u, useFrom(useOf(u))); diff != "" {
+			if diff := cmp.Diff(u, measured.UseFrom(measured.UseOf(u))); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -42,7 +43,7 @@ func TestTheDevicesOfALargeUnitAreAddedUp(t *testing.T) {
 				}
 				exits = append(exits, e)
 			}
-			foldDevices(exits)
+			measured.FoldDevices(exits)
 			for _, e := range exits {
 				var busy int64
 				for _, d := range e.Use.Devices {
