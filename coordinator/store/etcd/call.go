@@ -31,7 +31,7 @@ var calls = []grpc.CallOption{grpc.MaxCallSendMsgSize(math.MaxInt32), grpc.MaxCa
 // ctx ends. Each attempt goes to the next member that is connected.
 func (s *Store) repeat(ctx context.Context, what string, call func(context.Context) error) error {
 	for wait := minPause; ; wait = min(2*wait, maxPause) {
-		err := s.attempt(ctx, call)
+		err := s.within(ctx, s.requestTimeout, call)
 		if !transient(err) {
 			return s.callError(what, err)
 		}
@@ -46,11 +46,6 @@ func (s *Store) repeat(ctx context.Context, what string, call func(context.Conte
 		timer.Stop()
 		return s.callError(what, err)
 	}
-}
-
-// attempt makes a call once, for no longer than a request may take.
-func (s *Store) attempt(ctx context.Context, call func(context.Context) error) error {
-	return s.within(ctx, s.requestTimeout, call)
 }
 
 // within makes a call once, for no longer than limit. If it takes longer than a

@@ -56,6 +56,9 @@ func (s *Store) commit(ctx context.Context, t record.Txn) (record.TxnResult, err
 	if err := s.usable(ctx); err != nil {
 		return record.TxnResult{}, err
 	}
+	if s.full && slices.ContainsFunc(t.Then, func(o record.Op) bool { return !o.Delete }) {
+		return record.TxnResult{}, record.ErrNoSpace
+	}
 	for i := range t.If {
 		c := &t.If[i]
 		kv := s.live(c.Key)
@@ -71,9 +74,6 @@ func (s *Store) commit(ctx context.Context, t record.Txn) (record.TxnResult, err
 		if id := t.Then[i].Lease; id != 0 && s.leases[id] == nil {
 			return record.TxnResult{}, record.ErrLeaseGone
 		}
-	}
-	if s.full && slices.ContainsFunc(t.Then, func(o record.Op) bool { return !o.Delete }) {
-		return record.TxnResult{}, record.ErrNoSpace
 	}
 	s.apply(t.Then)
 	return record.TxnResult{Succeeded: true, Revision: s.saw()}, nil

@@ -121,6 +121,10 @@ func RunFull(t *testing.T, s store.Store, full, free func()) {
 	if !errors.Is(err, record.ErrNoSpace) || errors.Is(err, record.ErrUnknownOutcome) {
 		t.Errorf("a transaction with a put: %v, want a definite refusal", err)
 	}
+	refused := record.Txn{If: []record.Compare{record.Absent(f.key("a"))}, Then: []record.Op{record.Put(f.key("a"), nil)}}
+	if _, err := f.s.Txn(f.ctx, refused); !errors.Is(err, record.ErrNoSpace) {
+		t.Errorf("a transaction with a put and a compare that does not hold: %v, want a definite refusal", err)
+	}
 	if _, err := f.s.Grant(f.ctx, time.Minute); !errors.Is(err, record.ErrNoSpace) {
 		t.Errorf("grant: %v", err)
 	}
