@@ -38,18 +38,18 @@ type Cause struct {
 	Message string `json:"message" example:"0 is outside 1..4096"`
 }
 
-// Reasons of a 503 that say more than its code. NotLeader: nothing was done,
-// another coordinator has to be asked. LeaderLost: the leader went while the
-// request was under way, which may have been done. LeaderUnreachable: the leader
-// leads, but its answer did not arrive; the request may have been done.
+// Reasons of a 503 beside its code. NotLeader, StoreOutOfSpace: nothing was done; another
+// coordinator has to be asked, or the store (etcd) takes deletions alone. The others: the
+// request may have been done, as the leader went meanwhile, or leads and its answer did
+// not arrive, or the store does not answer.
 const (
-	NotLeader         = "NotLeader"
-	LeaderLost        = "LeaderLost"
-	LeaderUnreachable = "LeaderUnreachable"
+	NotLeader                          = "NotLeader"
+	LeaderLost                         = "LeaderLost"
+	LeaderUnreachable                  = "LeaderUnreachable"
+	StoreOutOfSpace, StoreNotAnswering = "StoreOutOfSpace", "StoreNotAnswering"
 )
 
-// TooManyObjects is the reason of a 429 that does not pass by itself: the
-// namespace has as many objects stored as it may have.
+// TooManyObjects is the reason of a 429 for a namespace with as many objects as allowed.
 const TooManyObjects = "TooManyObjects"
 
 // SlowReader is the reason of a 429 that ends a watch: its reader has not taken the

@@ -61,7 +61,7 @@ func refusal(answer *http.Response, status *api.Status) error {
 // has not answered, or there is none.
 func isLeaderAway(s *api.Status) bool {
 	return s.Code == http.StatusServiceUnavailable &&
-		(s.Reason == api.NotLeader || s.Reason == api.LeaderLost || s.Reason == api.LeaderUnreachable)
+		(s.Reason == api.NotLeader || s.Reason == api.LeaderLost || s.Reason == api.LeaderUnreachable || s.Reason == api.StoreNotAnswering)
 }
 
 // repeatable reports whether a request does no harm when it is done twice.

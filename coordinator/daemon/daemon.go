@@ -39,7 +39,7 @@ import (
 	"github.com/musterd/muster/coordinator/rest"
 	"github.com/musterd/muster/coordinator/rpc"
 	"github.com/musterd/muster/coordinator/service"
-	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/coordinator/store/condition"
 	"github.com/musterd/muster/coordinator/store/etcd"
 	"github.com/musterd/muster/gossip"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
@@ -125,7 +125,7 @@ type Config struct {
 type Daemon struct {
 	config      Config
 	log         *slog.Logger
-	store       store.Store
+	store       *condition.Store
 	era         *era.Keeper
 	security    security
 	coordinator *coordinator.Coordinator
@@ -168,9 +168,11 @@ func New(ctx context.Context, c Config) (d *Daemon, err error) {
 		return d, err
 	}
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	if d.store, err = openStore(ctx, c, registry); err != nil {
+	opened, err := openStore(ctx, c, registry)
+	if err != nil {
 		return d, err
 	}
+	d.store = condition.Observe(opened, c.Logger)
 	if err = d.comparePast(ctx); err != nil {
 		return d, err
 	}
@@ -227,7 +229,7 @@ func (d *Daemon) serveREST(registry *prometheus.Registry) {
 	handler := rest.NewHandler(rest.Config{
 		Service: d.coordinator, Watches: d.coordinator, Authenticator: d.callers, Access: d.rights(), Logger: d.log, Metrics: registry,
 		Version: d.config.Version, Notices: d.coordinator.Notices,
-		Forward: d.forward, Roster: d.coordinator, Revision: d.coordinator.Revision, Ready: d.coordinator.Ready,
+		Forward: d.forward, Roster: d.coordinator, Revision: d.coordinator.Revision, Ready: d.coordinator.Ready, Store: d.store,
 		PeerTLS:  d.security.peer,
 		Identity: d.security.documents(), Credentials: d.credentials(), Audits: d.audit, Gate: d.gate, Login: d.login(), Histories: d.histories(), Past: d.past(),
 	})
@@ -256,7 +258,7 @@ func (d *Daemon) serveAPI(web http.Handler) http.Handler {
 	}
 	public := &grpcapi.API{
 		Service: d.coordinator, Watches: d.coordinator, Authenticator: d.callers, Identity: d.security.documents(), Credentials: d.credentials(), Access: d.rights(), Audits: d.audit,
-		Roster: d.coordinator, Notices: d.coordinator.Notices, Ask: rest.Asker(d.security.peer), Relay: d.apiRelay, Ready: d.coordinator.Ready, Proven: rest.ProveConnection, AnswerBy: rest.AnswerBy, Gate: d.gate, Logger: d.log, Past: d.past(), Histories: d.histories(),
+		Roster: d.coordinator, Notices: d.coordinator.Notices, Ask: rest.Asker(d.security.peer), Relay: d.apiRelay, Ready: d.coordinator.Ready, Store: d.store, Proven: rest.ProveConnection, AnswerBy: rest.AnswerBy, Gate: d.gate, Logger: d.log, Past: d.past(), Histories: d.histories(),
 	}
 	d.api = public.NewServer()
 	return rest.WithGRPC(d.api, web)

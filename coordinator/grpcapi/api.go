@@ -60,6 +60,8 @@ type API struct {
 	// AnswerBy sets the time by which the answer of a call must be sent, by the
 	// call's context: the zero time for none. nil = there is no such bound.
 	AnswerBy func(context.Context, time.Time)
+	// Store, where not nil, bounds the calls' waits for the store (service.Limit).
+	Store service.StoreFaults
 	// Gate limits the calls of each caller; nil = a gate without rates.
 	Gate *gate.Gate
 	// Logger takes a line per fault. nil discards.
@@ -165,8 +167,11 @@ func (a *API) refusal(ctx context.Context, method, id string, err error) error {
 	var refused *api.Status
 	switch {
 	case errors.As(err, &refused):
+		refused = service.NameFault(refused, a.Store)
 	case wire.IsRefusal(err):
 		return err // of the leader
+	case service.StoreRefusal(err) != nil:
+		refused = service.StoreRefusal(err)
 	case ctx.Err() != nil:
 		refused = api.Errorf(http.StatusServiceUnavailable, "%s was given up: the client went away, or this coordinator stops; ask again", method)
 	default:

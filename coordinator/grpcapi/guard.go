@@ -132,12 +132,25 @@ func (a *API) guard(ctx context.Context, req any, info *grpc.UnaryServerInfo, ne
 		}
 		turn.End()
 	}
-	answer, err = next(gate.WithTurn(known, turn), req)
+	limited, end := a.limit(known, info.FullMethod, req)
+	defer end()
+	answer, err = next(gate.WithTurn(limited, turn), req)
+	if ended := service.Refused(limited); ended != nil && err != nil {
+		err = ended
+	}
 	if err == nil {
 		err = a.sending(ctx, info.FullMethod, req, answer)
 	}
 	a.answerBy(ctx, time.Now().Add(answerWithin))
 	return answer, err
+}
+
+// limit bounds a call's wait for the store, but for questions about the past.
+func (a *API) limit(ctx context.Context, method string, req any) (limited context.Context, end func()) {
+	if strings.HasPrefix(method, ours+"History/") {
+		return ctx, func() {}
+	}
+	return service.Limit(ctx, a.Store, repeatOf(method, req) != service.Read)
 }
 
 // sending holds the bytes of a large answer until it has been written. The answer to a

@@ -20,7 +20,8 @@ const (
 )
 
 // health implements grpc.health.v1.Health: the coordinator serves when /readyz
-// says so. Each of its services is as healthy as the whole.
+// says so, the condition of the store left out: reads and deletions are served without
+// space, too. Each of its services is as healthy as the whole.
 type health struct {
 	grpc_health_v1.UnimplementedHealthServer
 	a       *API

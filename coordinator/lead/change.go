@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/refusal"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/grant"
@@ -78,10 +79,10 @@ func (l *Leader) change(n *node, c change, attempts int, done func(*api.Status))
 				l.out.info("node_changed", "node", id, "revision", int64(rev))
 				l.takeSpec(n, spec, rev)
 				confirm()
-			case attempts > 1:
+			case attempts > 1 && err == nil:
 				again()
 			default:
-				done(api.Errorf(409, "node %s changed %d times while it was to be changed (%v); ask again", id, changeAttempts, err))
+				done(refusal.Overtaken("node "+string(id), "change", changeAttempts, err, "; ask again"))
 			}
 		},
 	}, key, func(value []byte, found bool) bool {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/refusal"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
@@ -112,11 +113,11 @@ func (l *Leader) fenceIncarnation(n *node, kv, lease record.KV, o api.FenceOptio
 			l.fenced(n, fenceOf(identity, rev))
 			l.endLease(lease)
 			done(nil)
-		case attempts > 1:
+		case attempts > 1 && err == nil:
 			first := identity.Incarnation
 			l.fenceNode(n, &first, o, attempts-1, done)
 		default:
-			done(api.Errorf(409, "node %s changed %d times while it was to be fenced (%v): its agent is alive", id, fenceAttempts, err))
+			done(refusal.Overtaken("node "+string(id), "fence", fenceAttempts, err, ": its agent is alive"))
 		}
 	}
 	l.settle(d, kv.Key, func(value []byte, found bool) bool {

@@ -7,6 +7,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/count"
 	"github.com/musterd/muster/coordinator/lead/form"
+	"github.com/musterd/muster/coordinator/lead/refusal"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
@@ -205,7 +206,7 @@ func (l *Leader) writeJobChange(change *jobChange) {
 			change.answer(nil)
 		} else {
 			l.dropJobChange(change)
-			change.answer(api.Errorf(503, "job %s: the store did not take the change (%v); ask again", rec.Name, err))
+			change.answer(refusal.NotTaken("job "+rec.Name, "change", err))
 		}
 		l.notifyJob(j)
 		l.finishJob(j) // its units may have ended meanwhile

@@ -1,10 +1,10 @@
 package lead
 
 import (
-	"errors"
 	"slices"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/refusal"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
@@ -72,13 +72,14 @@ func (l *Leader) created(u *unit, rev resource.Revision) {
 // rejected ends a unit whose creation did not land, and never will: the client
 // is told why.
 func (l *Leader) rejected(u *unit, o txn.Outcome, err error) {
-	switch {
-	case o == txn.Conflict && err == nil:
-		u.fail(api.Errorf(409, "%s was created elsewhere at the same time", u.path).Because(api.AlreadyExists))
-	case errors.As(err, new(*record.TooManyOpsError)), errors.As(err, new(*record.TooLargeError)):
-		u.fail(api.Errorf(422, "%s: %v", u.path, err))
-	default: // a definite refusal: what is unknown, as in a term that is over, is followed until it is known
-		u.fail(api.Errorf(503, "%s: the store did not answer (%v); ask again with the same Idempotency-Key", u.path, err))
+	object := "allocation " + u.record.Name
+	if u.job != nil {
+		object = "job " + u.record.Name
+	}
+	if o == txn.Conflict && err == nil {
+		u.fail(api.Errorf(409, "%s was created elsewhere at the same time", object).Because(api.AlreadyExists))
+	} else { // a definite refusal: what is unknown, as in a term that is over, is followed until it is known
+		u.fail(refusal.NotTaken(object, "creation", err))
 	}
 	l.undoCreation(u)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/refusal"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/coordinator/txn"
@@ -77,10 +78,10 @@ func (l *Leader) deleteRead(r DeleteNode, kvs []record.KV, certified record.KV, 
 		case o == txn.Landed:
 			l.deleted(n, rev)
 			answer(nil)
-		case attempts > 1:
+		case attempts > 1 && err == nil:
 			l.deleteNode(r, attempts-1, answer)
 		default:
-			answer(api.Errorf(409, "node %s changed %d times while it was to be deleted (%v): its agent is alive", id, deleteAttempts, err))
+			answer(refusal.Overtaken("node "+string(id), "deletion", deleteAttempts, err, ": its agent is alive"))
 		}
 	}
 	l.settle(d, key, func(_ []byte, found bool) bool { return !found })

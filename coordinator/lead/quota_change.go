@@ -2,11 +2,11 @@ package lead
 
 import (
 	"bytes"
-	"errors"
 	"strings"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead/edit"
+	"github.com/musterd/muster/coordinator/lead/refusal"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
@@ -43,7 +43,7 @@ func (l *Leader) writeQuota(w edit.Write, done func(*api.Status)) {
 			if w.Failed != nil {
 				w.Failed()
 			}
-			l.out.warn(subjectOfKey(w.Op.Key)+"_not_written", "key", w.Op.Key, "outcome", o, "error", err)
+			l.out.warn(strings.ReplaceAll(edit.KindOf(w.Op.Key), " ", "_")+"_not_written", "key", w.Op.Key, "outcome", o, "error", err)
 			done(notWritten(w.Op.Key, err))
 			return
 		}
@@ -51,7 +51,7 @@ func (l *Leader) writeQuota(w edit.Write, done func(*api.Status)) {
 			a.Landed(rev)
 		}
 		w.Landed(rev) // model: mutant LIMIT_TOLD_BEFORE_KNOWN
-		l.out.info(subjectOfKey(w.Op.Key)+"_changed", "key", w.Op.Key, "revision", int64(rev), "deleted", w.Op.Delete)
+		l.out.info(strings.ReplaceAll(edit.KindOf(w.Op.Key), " ", "_")+"_changed", "key", w.Op.Key, "revision", int64(rev), "deleted", w.Op.Delete)
 		if strings.HasPrefix(w.Op.Key, record.ResourcesPrefix) {
 			l.agree()
 		}
@@ -67,30 +67,10 @@ func (l *Leader) writeQuota(w edit.Write, done func(*api.Status)) {
 	l.settleCreation(creating{w.Op.Key, resource.UnitUID(w.UID), w.Op.Key, func(value []byte) bool { return bytes.Equal(value, w.Op.Value) }}, d)
 }
 
-// subjectOfKey begins the name of an event about a key that operators change.
-func subjectOfKey(key string) string {
-	switch {
-	case strings.HasPrefix(key, record.TenantsPrefix):
-		return "tenant"
-	case strings.HasPrefix(key, record.NamespacesPrefix):
-		return "namespace"
-	case strings.HasPrefix(key, record.ResourcesPrefix):
-		return "resource"
-	case strings.HasPrefix(key, record.QueuesPrefix):
-		return "queue"
-	case strings.HasPrefix(key, record.PriorityClassesPrefix):
-		return "priority_class"
-	}
-	return "quota"
-}
-
 // notWritten is the answer to a change that the store did not take.
 func notWritten(key string, err error) *api.Status {
-	switch {
-	case errors.As(err, new(*record.TooLargeError)):
-		return api.Errorf(422, "%s: %v", key, err)
-	case err != nil:
-		return api.Errorf(503, "%s was not written: %v; ask again", key, err)
+	if err != nil {
+		return refusal.NotTaken(edit.Object(key), "change", err)
 	}
-	return api.Errorf(409, "%s was changed by other means than this API, or another coordinator leads now; read it again", key)
+	return api.Errorf(409, "%s was changed by other means than this API, or another coordinator leads now; read it again", edit.Object(key))
 }

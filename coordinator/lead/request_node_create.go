@@ -5,6 +5,7 @@ import (
 	"reflect"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/refusal"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/coordinator/txn"
@@ -57,10 +58,10 @@ func (l *Leader) writeCreation(c *call, of api.Node, spec record.NodeSpec, befor
 				l.out.info("node_created", "node", id, "revision", int64(rev))
 				l.takeSpec(l.node(id), spec, rev)
 				c.answer(NodeChanged{id}, nil)
-			case attempts > 1:
+			case attempts > 1 && err == nil:
 				l.createNode(c, of, attempts-1)
 			default:
-				c.answer(nil, api.Errorf(409, "node %s changed %d times while it was to be created (%v); ask again", id, changeAttempts, err))
+				c.answer(nil, refusal.Overtaken("node "+string(id), "creation", changeAttempts, err, "; ask again"))
 			}
 		},
 	}, key, func(value []byte, found bool) bool {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/count"
+	"github.com/musterd/muster/coordinator/lead/refusal"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
@@ -128,7 +129,7 @@ func (l *Leader) patchUnit(c *call, u *unit, p api.WorkPatch) {
 			c.answer(nil, NotFound("allocation", u.record.Namespace, u.record.Name))
 		default:
 			l.setDocument(u, former, u.allocation)
-			c.answer(nil, api.Errorf(503, "allocation %s: the store did not take the change (%v); ask again", u.record.Name, err))
+			c.answer(nil, refusal.NotTaken("allocation "+u.record.Name, "change", err))
 		}
 		l.goOn(u)
 	}

@@ -1,7 +1,10 @@
 package lead
 
 import (
+	"errors"
+
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/refusal"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
@@ -44,8 +47,31 @@ func (l *Leader) cancelJob(j *job, wish record.Cancellation, done func(*api.Stat
 		ops:      []record.Op{record.Put(key, record.MustEncode(rec))},
 		done: func(o txn.Outcome, rev resource.Revision, err error) {
 			j.finishWrite()
+			if d, waiting, ok := unheld(j); ok && o != txn.Landed && wish.Remove && errors.Is(err, record.ErrNoSpace) && !l.isAwaited(j) {
+				j.beginWrite()
+				for _, u := range waiting {
+					u.beginWrite(writeChange)
+					l.offer(u) // which holds the unit
+				}
+				d.done = func(o txn.Outcome, _ resource.Revision, err error) {
+					j.finishWrite()
+					if o == txn.Landed {
+						l.forgetJob(j)
+						done(nil)
+						return
+					}
+					for _, u := range waiting {
+						u.finishWrite(writeChange)
+						l.goOn(u)
+					}
+					done(refusal.NotTaken("job "+rec.Name, "deletion", err))
+					l.notifyJob(j)
+				}
+				l.settle(d, key, func(_ []byte, found bool) bool { return !found })
+				return
+			}
 			if o != txn.Landed {
-				done(api.Errorf(503, "job %s: the store did not take the cancellation (%v); ask again", rec.Name, err))
+				done(refusal.NotTaken("job "+rec.Name, "cancellation", err))
 				l.notifyJob(j)
 				return
 			}
@@ -61,4 +87,27 @@ func (l *Leader) cancelJob(j *job, wish record.Cancellation, done func(*api.Stat
 		written, err := record.Decode[record.Job](key, value)
 		return found && err == nil && written.Cancelled != nil && *written.Cancelled == *rec.Cancelled
 	})
+}
+
+// unheld is the Txn of deletions alone, which a store without space takes, of a job
+// without devices, and its waiting units; not ok where the job has to be ended first.
+func unheld(j *job) (d decision, waiting []*unit, ok bool) {
+	key := record.JobKey(j.record.Namespace, j.record.Name)
+	d = decision{compares: []record.Compare{record.ModRevIs(key, j.stored)}, ops: []record.Op{record.Delete(key)}}
+	for _, u := range j.units {
+		at := u.record.Path().Key()
+		d.ops = append(d.ops, record.Delete(at))
+		switch {
+		case u.phase().Ended() && !u.isBeingWritten():
+			continue
+		case u.attempt != nil || u.adopting != nil || u.isBeingWritten() || u.ending != nil || u.stored == 0:
+			return d, nil, false
+		}
+		waiting = append(waiting, u)
+		d.compares = append(d.compares, record.ModRevIs(at, u.stored))
+		if u.queued {
+			d.ops = append(d.ops, record.Delete(u.record.Order().Key()))
+		}
+	}
+	return d, waiting, true
 }

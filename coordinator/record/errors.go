@@ -18,7 +18,7 @@ var (
 	ErrDuplicateKey = errors.New("transaction writes one key twice")
 	// ErrNoSpace: the store is full and refuses writes until it is compacted,
 	// defragmented and its alarm disarmed (etcdctl compact, defrag, alarm disarm).
-	ErrNoSpace = errors.New("store is out of space: compact, defragment and disarm its alarm")
+	ErrNoSpace = errors.New("the store (etcd) is out of space and takes deletions alone: delete what has ended, compact, defragment and disarm the alarm (docs/store.md)")
 	// ErrWentBack: a *WentBackError.
 	ErrWentBack = errors.New("store was restored from a backup")
 )

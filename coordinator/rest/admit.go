@@ -88,6 +88,18 @@ func verbOf(who access, r *http.Request) service.Verb {
 	return service.VerbWatch
 }
 
+// limit bounds a request's wait for the store. Long requests, and requests about the
+// past, have no such bound.
+func limit(c *call, who access, faults Store) (end func()) {
+	verb := verbOf(who, c.r)
+	if faults == nil || who == anyone || who.kind == service.KindHistory || who.kind == service.KindPast || verb == service.VerbLogs || verb == service.VerbExec || verb == service.VerbWatch {
+		return func() {}
+	}
+	ctx, end := service.Limit(c.ctx(), faults, c.r.Method != http.MethodGet && c.r.Method != http.MethodHead)
+	c.r = c.r.WithContext(ctx)
+	return end
+}
+
 // hold ends a request that lasts when its caller may not use the endpoint any more:
 // the token was revoked or has expired, or its rights have changed.
 func (h *handler) hold(c *call, who access) (end func()) {

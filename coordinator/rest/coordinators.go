@@ -28,14 +28,15 @@ func Asker(peerTLS *tls.Config) func(ctx context.Context, address string) (api.C
 	return h.ask
 }
 
-// ask reads another coordinator's /readyz, which needs no token.
+// ask reads another coordinator's /readyz, which needs no token. A fault of the store
+// is no fault of the coordinator.
 func (h *handler) ask(ctx context.Context, address string) (api.Coordinator, error) {
 	var said api.Coordinator
 	target, err := base(address)
 	if err != nil {
 		return said, err
 	}
-	target.Path = "/readyz"
+	target.Path, target.RawQuery = "/readyz", excludeStore
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
 	if err != nil {
 		return said, err

@@ -63,8 +63,11 @@ func (h *handler) passOn(c *call, serve endpoint, refused *api.Status) (code int
 			return got
 		},
 	}, refused)
+	if ended := service.Refused(c.ctx()); ended != nil && status != nil {
+		status = ended
+	}
 	if status != nil {
-		return h.refuse(c.w, status)
+		return h.refuse(c.w, service.NameFault(status, h.Store))
 	}
 	return code
 }

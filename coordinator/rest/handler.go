@@ -61,6 +61,9 @@ type Config struct {
 	PeerTLS *tls.Config
 	// DialPeer opens those connections; nil = TCP.
 	DialPeer func(ctx context.Context, network, address string) (net.Conn, error)
+	// Store, where not nil, bounds the requests' waits for the store (service.Limit), and
+	// /readyz names the fault.
+	Store Store
 	// Roster, where not nil, is served under /api/v1/coordinators and /readyz.
 	Roster service.Roster
 	// Revision, where not nil, is a revision that is not older than anything
@@ -275,6 +278,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, who access, serv
 		h.showNotices(w.Header())
 	}
 	defer h.hold(c, who)()
+	defer limit(c, who, h.Store)()
 	warned := c.collectWarnings()
 	defer func() { c.turn.End() }() // after a panic
 	if status := h.begin(c, who); status != nil {

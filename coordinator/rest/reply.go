@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"slices"
@@ -11,6 +12,15 @@ import (
 	"github.com/musterd/muster/coordinator/service"
 )
 
+// Store knows the faults of the store. Look is Fault after a fresh look.
+type Store interface {
+	service.StoreFaults
+	Look(ctx context.Context) error
+}
+
+// excludeStore is the query of /readyz for the coordinator alone, without the store.
+const excludeStore = "exclude=store"
+
 // statusOf turns a service's error into the answer's status.
 func (h *handler) statusOf(r *http.Request, err error) *api.Status {
 	var status *api.Status
@@ -19,7 +29,9 @@ func (h *handler) statusOf(r *http.Request, err error) *api.Status {
 	case ended != nil:
 		return ended
 	case errors.As(err, &status):
-		return status
+		return service.NameFault(status, h.Store)
+	case service.StoreRefusal(err) != nil:
+		return service.StoreRefusal(err)
 	case r.Context().Err() != nil:
 		return api.Errorf(http.StatusServiceUnavailable, "%s %s was given up: the client went away, or this coordinator stops; ask again", r.Method, r.URL.Path)
 	}
@@ -88,6 +100,11 @@ func (h *handler) ready(c *call) (answer, error) {
 	if h.Ready != nil {
 		if err := h.Ready(c.ctx()); err != nil {
 			return answer{}, api.Errorf(http.StatusServiceUnavailable, "not ready: %v", err)
+		}
+	}
+	if h.Store != nil && c.r.URL.RawQuery != excludeStore {
+		if err := h.Store.Look(c.ctx()); err != nil {
+			return answer{}, service.NameFault(api.Errorf(http.StatusServiceUnavailable, "not ready: %v", err), h.Store)
 		}
 	}
 	if h.Roster != nil {

@@ -1,0 +1,242 @@
+package daemon_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/daemon"
+	"github.com/musterd/muster/coordinator/store/etcd"
+	"github.com/musterd/muster/test/etcdcluster"
+	"github.com/musterd/muster/test/long"
+)
+
+// answerLimit is the time in which each request has an answer, whatever the store does.
+const answerLimit = 3 * time.Second
+
+// onStore is a coordinator on an etcd.
+type onStore struct {
+	t *testing.T
+	d *daemon.Daemon
+}
+
+// ask sends a request; the status of a success is zero but for the code.
+func (s onStore) ask(method, path, body string) (status api.Status, after string, text string) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), answerLimit)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, method, "http://"+s.d.RESTAddr()+path, strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+adminSecret)
+	r.Header.Set("Content-Type", "application/json")
+	if method == http.MethodPatch {
+		r.Header.Set("Content-Type", "application/merge-patch+json")
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return api.Status{Message: err.Error()}, "", ""
+	}
+	defer func() { _ = answer.Body.Close() }()
+	content, err := io.ReadAll(answer.Body)
+	if err == nil && answer.StatusCode >= 400 {
+		err = json.Unmarshal(content, &status)
+	}
+	if err != nil {
+		s.t.Errorf("%s %s: %v", method, path, err)
+	}
+	status.Code = answer.StatusCode
+	return status, answer.Header.Get("Retry-After"), string(content)
+}
+
+// made sends a request, which has to succeed.
+func (s onStore) made(method, path, body string) string {
+	s.t.Helper()
+	status, _, text := s.ask(method, path, body)
+	if status.Code >= 300 || status.Code == 0 {
+		s.t.Fatalf("%s %s: %d %s", method, path, status.Code, status.Message)
+	}
+	return text
+}
+
+// serveOn starts a coordinator on an etcd, and waits for the lead.
+func serveOn(t *testing.T, members *etcdcluster.Cluster) onStore {
+	d, err := daemon.New(t.Context(), daemon.Config{
+		ID: "c1", Cluster: "test", DataDir: t.TempDir(), Etcd: etcd.Config{Endpoints: members.Endpoints()},
+		RESTListen: "127.0.0.1:0", GRPCListen: "127.0.0.1:0", SerfBind: "127.0.0.1:0", CapacityBind: "127.0.0.1:0",
+		AdminToken: newToken(t, adminSecret), LeaseTTL: 5 * time.Second, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- d.Run(ctx) }()
+	t.Cleanup(func() { stop(); <-ended })
+	s := onStore{t, d}
+	for range 600 {
+		if _, _, text := s.ask(http.MethodGet, "/readyz", ""); strings.Contains(text, `"role":"leader"`) {
+			return s
+		}
+		<-time.After(50 * time.Millisecond)
+	}
+	t.Fatal("the coordinator does not lead after 30 s")
+	return s
+}
+
+const inDefault = "/api/v1/namespaces/default"
+
+// contents makes an object for each of storeRequests.
+func (s onStore) contents() (token string) {
+	s.t.Helper()
+	for _, name := range []string{"a", "b", "c"} {
+		s.made("POST", inDefault+"/allocations", `{"metadata":{"name":"`+name+`"},"spec":{"resources":{"requests":{"cpu":"1"}}}}`)
+	}
+	for _, name := range []string{"ja", "jb", "jc", "over"} {
+		s.made("POST", inDefault+"/jobs", `{"metadata":{"name":"`+name+`"},"spec":{"completions":2,"template":{"spec":{"resources":{"requests":{"cpu":"1"}}}}}}`)
+	}
+	s.made("POST", inDefault+"/jobs/over/cancel", "{}")
+	for _, name := range []string{"n1", "n2"} {
+		s.made("POST", "/api/v1/nodes", `{"metadata":{"name":"`+name+`"}}`)
+		s.made("PUT", inDefault+"/resourcequotas/q"+name, `{"metadata":{"name":"q`+name+`"},"spec":{"hard":{"cpu":"100"}}}`)
+	}
+	s.made("PUT", "/api/v1/queues/q1", `{"metadata":{"name":"q1"},"spec":{}}`)
+	var made api.AccessToken
+	if err := json.Unmarshal([]byte(s.made("POST", "/api/v1/tokens", `{"spec":{"user":"bob","role":"viewer"}}`)), &made); err != nil {
+		s.t.Fatal(err)
+	}
+	return made.Metadata.Name
+}
+
+// storeRequest is a request, and the codes of its answers.
+type storeRequest struct {
+	method, path, body string
+	// full is the code where the store has no space: 503, or a success.
+	full int
+}
+
+func storeRequests(token string) []storeRequest {
+	const one = `{"metadata":{"name":"new"},"spec":{"resources":{"requests":{"cpu":"1"}}}}`
+	const label = `{"metadata":{"labels":{"x":"y"}}}`
+	return []storeRequest{
+		{"GET", inDefault + "/allocations/a", "", 200},
+		{"GET", inDefault + "/allocations", "", 200},
+		{"GET", "/api/v1/nodes", "", 200},
+		{"GET", "/api/v1/tokens", "", 200},
+		{"POST", inDefault + "/allocations", one, 503},
+		{"POST", inDefault + "/jobs", `{"metadata":{"name":"new"},"spec":{"completions":2,"template":{"spec":{"resources":{"requests":{"cpu":"1"}}}}}}`, 503},
+		{"PATCH", inDefault + "/allocations/a", label, 503},
+		{"PATCH", inDefault + "/jobs/ja", label, 503},
+		{"PATCH", inDefault + "/jobs/ja", `{"spec":{"suspend":true}}`, 503},
+		{"POST", inDefault + "/jobs/ja/cancel", "{}", 503},
+		{"DELETE", inDefault + "/allocations/b", "", 200},
+		{"DELETE", inDefault + "/jobs/jb", "", 200},
+		{"DELETE", inDefault + "/jobs/over", "", 200},
+		{"POST", "/api/v1/nodes/n1/drain", "{}", 503},
+		{"PATCH", "/api/v1/nodes/n1", `{"spec":{"unschedulable":true}}`, 503},
+		{"POST", "/api/v1/nodes", `{"metadata":{"name":"n3"}}`, 503},
+		{"DELETE", "/api/v1/nodes/n2", "", 200},
+		{"PUT", inDefault + "/resourcequotas/qn1", `{"metadata":{"name":"qn1"},"spec":{"hard":{"cpu":"101"}}}`, 503},
+		{"DELETE", inDefault + "/resourcequotas/qn2", "", 200},
+		{"DELETE", "/api/v1/queues/q1", "", 200},
+		{"PUT", "/api/v1/queues/q2", `{"metadata":{"name":"q2"},"spec":{}}`, 503},
+		{"POST", "/api/v1/tokens", `{"spec":{"user":"bob","role":"viewer"}}`, 503},
+		{"POST", "/api/v1/tokens/" + token + "/rotate", "{}", 503},
+		{"DELETE", "/api/v1/tokens/" + token, "", 200},
+	}
+}
+
+// judge compares an answer; a 503 has a reason, a time for the next try and no key.
+func (s onStore) judge(r storeRequest, code int, reason, says string) {
+	s.t.Helper()
+	status, after, _ := s.ask(r.method, r.path, r.body)
+	switch {
+	case status.Code != code:
+		s.t.Errorf("%s %s: %d %s %q, want %d within %v", r.method, r.path, status.Code, status.Reason, status.Message, code, answerLimit)
+	case code == http.StatusServiceUnavailable && (status.Reason != reason && (reason != api.StoreNotAnswering || status.Reason != api.LeaderLost) || !strings.Contains(status.Message, says) || after == "" || strings.Contains(status.Message, "/registry")):
+		s.t.Errorf("%s %s: %s, Retry-After %q, %q; want %s with %q, a Retry-After and no key of the store", r.method, r.path, status.Reason, after, status.Message, reason, says)
+	}
+}
+
+// judgeAll judges the requests about different objects at the same time.
+func (s onStore) judgeAll(all []storeRequest, code func(storeRequest) int, reason, says string) {
+	s.t.Helper()
+	objects := map[string][]storeRequest{}
+	for _, r := range all {
+		object := strings.TrimSuffix(strings.TrimSuffix(r.path, "/cancel"), "/drain")
+		objects[object] = append(objects[object], r)
+	}
+	var wg sync.WaitGroup
+	for _, requests := range objects {
+		wg.Go(func() {
+			for _, r := range requests {
+				s.judge(r, code(r), reason, says)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// TestAStoreWithoutSpaceIsNamed: each request has an answer in time with the true reason,
+// deletions are done, and all is well again once there is space.
+func TestAStoreWithoutSpaceIsNamed(t *testing.T) {
+	members := etcdcluster.Start(t, etcdcluster.Options{Members: 1, QuotaBytes: 16 << 20})
+	s := serveOn(t, members)
+	token := s.contents()
+	admin := members.Admin()
+	for i := 0; ; i++ { // live keys alone exceed the quota
+		if _, err := admin.Put(t.Context(), fmt.Sprint("/registry/filler/", i), strings.Repeat("x", 1<<20)); errors.Is(err, rpctypes.ErrNoSpace) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.judgeAll(storeRequests(token), func(r storeRequest) int { return r.full }, api.StoreOutOfSpace, "out of space")
+	s.judge(storeRequest{method: "GET", path: "/readyz"}, 503, api.StoreOutOfSpace, "out of space")
+	s.judge(storeRequest{method: "GET", path: "/readyz?exclude=store"}, 200, "", "")
+	members.SetQuotaBytes(64 << 20)
+	if alarms, err := admin.AlarmList(t.Context()); err != nil {
+		t.Fatal(err)
+	} else {
+		for _, a := range alarms.Alarms {
+			_, _ = admin.AlarmDisarm(t.Context(), (*clientv3.AlarmMember)(a))
+		}
+	}
+	var last api.Status
+	for range 200 {
+		if last, _, _ = s.ask("GET", "/readyz", ""); last.Code == 200 {
+			break
+		}
+		<-time.After(100 * time.Millisecond)
+	}
+	if last.Code != 200 {
+		t.Errorf("/readyz with space again: %d %s", last.Code, last.Message)
+	}
+}
+
+// TestAStoreThatDoesNotAnswerIsNamed: each request has an answer in time with the reason.
+func TestAStoreThatDoesNotAnswerIsNamed(t *testing.T) {
+	long.Only(t, "each request waits 2.5 s; TestWhatARequestWaitsFor of coordinator/service holds the rule in fake time")
+	members := etcdcluster.Start(t, etcdcluster.Options{Members: 1})
+	s := serveOn(t, members)
+	token := s.contents()
+	members.Pause(0)
+	defer members.Resume(0)
+	s.ask("GET", inDefault+"/allocations/a", "")
+	<-time.After(time.Second)
+	s.judgeAll(storeRequests(token), func(storeRequest) int { return 503 }, api.StoreNotAnswering, "has not answered")
+	s.judge(storeRequest{method: "GET", path: "/readyz"}, 503, api.StoreNotAnswering, "has not answered")
+}

@@ -1,0 +1,108 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
+)
+
+// StoreLimit is how long a request waits for a store with a fault: a change for a
+// store without space, and each request for a store without answers.
+const StoreLimit = 2500 * time.Millisecond
+
+const (
+	// storePause is between two looks at the store after StoreLimit.
+	storePause = 250 * time.Millisecond
+	// storeRetry is the Retry-After of a refusal for want of space, in seconds: a person
+	// has to make room.
+	storeRetry = 10
+)
+
+// StoreFaults knows the present fault of the store: nil, record.ErrNoSpace, or an
+// error with the time since the last answer of the store. Fault does not block.
+type StoreFaults interface{ Fault() error }
+
+// Limit bounds a request's wait for a store with a fault. After StoreLimit the
+// returned context ends as soon as there is a fault, with the refusal as the cause
+// (Refused). A read does not wait for space. A nil faults is a store without faults.
+// The caller calls end.
+func Limit(ctx context.Context, faults StoreFaults, changes bool) (limited context.Context, end func()) {
+	if faults == nil {
+		return ctx, func() {}
+	}
+	limited, cancel := context.WithCancelCause(ctx)
+	var timer *time.Timer
+	began := time.Now()
+	ready := make(chan struct{}) // timer is set
+	timer = time.AfterFunc(StoreLimit, func() {
+		<-ready
+		switch err := faults.Fault(); {
+		case limited.Err() != nil:
+		case err == nil, !changes && errors.Is(err, record.ErrNoSpace):
+			timer.Reset(storePause)
+		default:
+			cancel(unansweredIn(time.Since(began), err, changes))
+		}
+	})
+	close(ready)
+	return limited, func() { timer.Stop(); cancel(nil) }
+}
+
+// unansweredIn is the refusal of a request after a time of waiting for the store.
+func unansweredIn(took time.Duration, fault error, changes bool) *api.Status {
+	outcome := "nothing was changed; ask again"
+	if changes {
+		outcome = "the request may have been done or may be done yet: look, or repeat it (a create with its idempotency key happens once)"
+	}
+	return faulty(api.Errorf(http.StatusServiceUnavailable, "no answer within %.1f s: %v: %s", took.Seconds(), fault, outcome), fault)
+}
+
+// faulty gives a 503 the reason and the Retry-After of a fault of the store.
+func faulty(s *api.Status, fault error) *api.Status {
+	s.Reason, s.RetryAfterSeconds = api.StoreNotAnswering, retryAfter
+	if errors.Is(fault, record.ErrNoSpace) {
+		s.Reason, s.RetryAfterSeconds = api.StoreOutOfSpace, storeRetry
+	}
+	return s
+}
+
+// StoreRefusal is the refusal in an error of the store: record.ErrNoSpace and
+// record.ErrUnknownOutcome; nil for any other error.
+func StoreRefusal(err error) *api.Status {
+	switch {
+	case errors.Is(err, record.ErrUnknownOutcome):
+		return faulty(api.Errorf(http.StatusServiceUnavailable, "the store (etcd) has not answered; the change may have been done: look, then ask again"), err)
+	case errors.Is(err, record.ErrNoSpace):
+		return faulty(api.Errorf(http.StatusServiceUnavailable, "nothing was changed: %v", record.ErrNoSpace), err)
+	}
+	return nil
+}
+
+// NameFault returns a refusal with the fault of the store where the refusal is a 503
+// without a more exact reason, or for want of a leader.
+func NameFault(s *api.Status, faults StoreFaults) *api.Status {
+	if s.Code != http.StatusServiceUnavailable {
+		return s
+	}
+	if faults == nil {
+		return s
+	}
+	named, fault := *s, faults.Fault() // s may be shared
+	plain := s.Reason == api.Errorf(s.Code, "").Reason
+	leaderless := Elsewhere(s) != nil && !errors.Is(fault, record.ErrNoSpace)
+	if fault == nil || !plain && !leaderless {
+		return s
+	}
+	if text := fault.Error(); !strings.Contains(named.Message, text) {
+		named.Message += ": " + text
+	}
+	if plain {
+		return faulty(&named, fault)
+	}
+	return &named
+}
