@@ -35,6 +35,8 @@ type doorway struct {
 	web  string
 	conn *grpc.ClientConn
 	kept *access.Keeper
+
+	cluster *endless
 }
 
 func newGate(t *testing.T) doorway {
@@ -55,7 +57,7 @@ func newGate(t *testing.T) doorway {
 	}
 	callers := access.Authenticator{Table: rights, Other: service.StaticToken("admin")}
 	kept := &access.Keeper{Store: back, Table: rights, Settle: settle, Logger: quiet}
-	cluster := resttest.New(time.Now, resttest.Node{Name: "n1", CPUs: 4})
+	cluster := &endless{resttest.New(time.Now, resttest.Node{Name: "n1", CPUs: 4}), make(chan struct{}, 1)}
 	public := (&API{Service: cluster, Watches: followed{f}, Authenticator: callers, Credentials: kept, Identity: resttest.Identities{}, AnswerBy: rest.AnswerBy}).NewServer()
 	server := rest.NewServer(rest.WithGRPC(public, rest.NewHandler(rest.Config{
 		Service: cluster, Watches: followed{f}, Authenticator: callers, Credentials: kept, Identity: resttest.Identities{},
@@ -73,7 +75,7 @@ func newGate(t *testing.T) doorway {
 		<-done
 		_ = back.Close()
 	})
-	return doorway{t, "http://" + listener.Addr().String() + "/api/v1", connect(t, listener.Addr().String()), kept}
+	return doorway{t, "http://" + listener.Addr().String() + "/api/v1", connect(t, listener.Addr().String()), kept, cluster}
 }
 
 // as is the context of a call of a token's bearer.

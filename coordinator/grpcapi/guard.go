@@ -54,8 +54,8 @@ func clientAddress(ctx context.Context) string {
 	return ""
 }
 
-// hold ends a stream when its caller's token was revoked or has expired, and when the
-// caller's roles have changed: the client opens the stream again by the new ones.
+// hold ends a stream, or a wait, when the caller's token was revoked or has expired, and
+// when the caller's roles have changed: the client asks again by the new ones.
 func (a *API) hold(ctx context.Context) (held context.Context, end func()) {
 	md, _ := metadata.FromIncomingContext(ctx)
 	before := caller(ctx)
@@ -131,6 +131,9 @@ func (a *API) guard(ctx context.Context, req any, info *grpc.UnaryServerInfo, ne
 			return nil, status
 		}
 		turn.End()
+		held, end := a.hold(known)
+		defer end()
+		known = held
 	}
 	limited, end := a.limit(known, info.FullMethod, req)
 	defer end()

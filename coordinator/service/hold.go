@@ -46,7 +46,7 @@ func Hold(ctx context.Context, a Authenticator, judge func(context.Context) (Pri
 // its objects by the old ones.
 func SameRoles(before, now Principal) *api.Status {
 	if was, is := before.Roles(), now.Roles(); was != is {
-		return api.Errorf(http.StatusForbidden, "the roles of %q have changed from %s to %s: open the watch again", now.Name, was, is)
+		return api.Errorf(http.StatusForbidden, "the roles of %q have changed from %s to %s: ask again", now.Name, was, is)
 	}
 	return nil
 }
