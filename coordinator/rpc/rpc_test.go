@@ -366,6 +366,11 @@ func TestResolve(t *testing.T) {
 			if found != (c.state != grant.RecordAbsent || c.fence) || at != 0 && kv.ModRev != at {
 				t.Errorf("the record is at %d (found %t), before at %d", kv.ModRev, found, at)
 			}
+			if unit, _, _, err := tx.Attempt(); found {
+				if r, bad := record.Decode[record.Tx](kv.Key, kv.Value); err != nil || bad != nil || r.UnitUID != unit {
+					t.Errorf("the record is of unit %q, want %q; %v, %v", r.UnitUID, unit, err, bad)
+				}
+			}
 			again, err := server.Resolve(t.Context(), request)
 			if err != nil {
 				t.Fatal(err)

@@ -103,9 +103,12 @@ func wrong() map[string]breach {
 			s.c.Admitted(t, gpus(8))
 			s.batch(put(t, r), listed(t))
 		}},
+		"a record of nobody that came to nothing": {invariant.I6Unit, `becomes ABORTED for unit ""`, func(s *scene) {
+			s.batch(put(s.wait("u1", "g1"), record.Tx{State: grant.RecordAborted}))
+		}},
 		"a victim of what is decided": {invariant.I7Victims, "which is ABORTED", func(s *scene) {
 			by := s.wait("u2", "g1", s.commit("u1", "g1"))
-			s.batch(put(by, record.Tx{State: grant.RecordAborted}))
+			s.batch(put(by, record.Tx{State: grant.RecordAborted, UnitUID: "u2"}))
 			s.evict("u1", "g1", by)
 		}},
 		"a victim of nothing": {invariant.I7Victims, `for "nonsense"`, func(s *scene) { s.commit("u1", "g1"); s.evict("u1", "g1", "nonsense") }},

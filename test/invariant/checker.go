@@ -170,9 +170,13 @@ func (c *Checker) checkRecord(at time.Time, tx resource.TxID, leader resource.Ep
 
 // checkEdge checks the step that a record has taken. A record that was collected
 // may come back as ABORTED, for an agent that asks again, and as COMMITTED only
-// where an operator adopts a grant that was revived.
+// where an operator adopts a grant that was revived. A new record names the unit of the
+// transaction, an ABORTED record too.
 func (c *Checker) checkEdge(tx resource.TxID, r record.Tx, exists bool, leader resource.Epoch) {
 	before, after := c.before[tx].State, r.State
+	if unit, _, _, err := tx.Attempt(); err == nil && exists && before == grant.RecordAbsent && r.UnitUID != unit {
+		c.report(of(I6Unit, string(tx), string(r.UnitUID)), "%s, an attempt of unit %s, becomes %s for unit %q", tx, unit, after, r.UnitUID)
+	}
 	switch was := c.state.decided[tx]; {
 	case !exists && !before.Terminal():
 		c.report(of(I11Deleted, tx), "%s is deleted while it is %q", tx, before)

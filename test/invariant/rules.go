@@ -30,7 +30,7 @@ func Rules() []Demand {
 		{I4Asked, Changes | Wishes, "a COMMITTED record becomes RELEASING only where its client asked for the end"},
 		{I4History, Changes | Histories, "what the answers to a client said of a name, and what is there at the end, agree"},
 		{I5Freed, Changes | Moments | Words, "what an agent has freed it does not hold again, but as a new promise after the record has ended"},
-		{I6Unit, Changes, "a unit, by UID and by name, has one live record"},
+		{I6Unit, Changes, "a unit, by UID and by name, has one live record, and a record names the unit of its transaction"},
 		{I7Victims, Changes, "a record becomes EVICTING for a preemptor without a record and, where no tree may name victims, of higher priority"},
 		{I7Asked, Changes | Wishes, "a record becomes EVICTING for nobody only where somebody has asked for it"},
 		{I7Waiting, Changes | Moments | Nominations, "when victims become EVICTING the preemptor is WAITING or RESERVED in every member's registered incarnation"},

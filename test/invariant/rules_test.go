@@ -137,14 +137,14 @@ func recordStories() map[invariant.Rule]story {
 		},
 		invariant.I11Again: {
 			breaks: func(s *scene) {
-				s.batch(put(tx("u1"), record.Tx{State: grant.RecordAborted}))
+				s.batch(put(tx("u1"), record.Tx{State: grant.RecordAborted, UnitUID: "u1"}))
 				s.batch(invariant.Record{Tx: tx("u1")})
 				s.commit("u1", "g1")
 			},
 			holds: func(s *scene) { // an agent that asks again
-				s.batch(put(tx("u1"), record.Tx{State: grant.RecordAborted}))
+				s.batch(put(tx("u1"), record.Tx{State: grant.RecordAborted, UnitUID: "u1"}))
 				s.batch(invariant.Record{Tx: tx("u1")})
-				s.batch(put(tx("u1"), record.Tx{State: grant.RecordAborted}))
+				s.batch(put(tx("u1"), record.Tx{State: grant.RecordAborted, UnitUID: "u1"}))
 			},
 		},
 		invariant.I11Swap: {
@@ -221,7 +221,7 @@ func abort(s *scene) (victim, by resource.TxID) {
 	victim = s.commit("u1", "g1")
 	by = s.wait("u2", "g1", victim)
 	s.evict("u1", "g1", by)
-	s.batch(put(by, record.Tx{State: grant.RecordAborted}))
+	s.batch(put(by, record.Tx{State: grant.RecordAborted, UnitUID: "u2"}))
 	s.free(victim)
 	return victim, by
 }
