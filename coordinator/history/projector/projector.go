@@ -150,13 +150,9 @@ func (p *Projector) Run(ctx context.Context) (err error) {
 	tick := time.NewTicker(flushEvery)
 	defer tick.Stop()
 	for {
-		var changes <-chan record.Batch
 		var over <-chan struct{}
 		if p.term != nil {
 			over = p.term.office.Done()
-			if p.term.narrator != nil && p.term.narrator.Rows() < mostPending {
-				changes = p.term.changes
-			}
 		}
 		select {
 		case <-ctx.Done():
@@ -168,7 +164,7 @@ func (p *Projector) Run(ctx context.Context) (err error) {
 		case <-over:
 			p.log.Warn("history_projector_deposed", "error", p.term.office.Err())
 			p.endTerm()
-		case b, open := <-changes:
+		case b, open := <-p.term.intake(mostPending):
 			p.follow(b, open)
 			p.drainChanges()
 		case err := <-p.written:

@@ -78,6 +78,15 @@ func (t *term) stop() {
 	t.narrator, t.slicer, t.blind, t.changes, t.cancel, t.first = nil, nil, false, nil, nil, nil
 }
 
+// intake is the channel of further changes: nil, a channel without values, while so many
+// rows wait for the database.
+func (t *term) intake(most int) <-chan record.Batch {
+	if t == nil || t.narrator == nil || t.narrator.Rows() >= most {
+		return nil
+	}
+	return t.changes
+}
+
 // due reports whether rows are to be written.
 func (t *term) due(now time.Time) bool {
 	if t == nil || t.narrator == nil {
