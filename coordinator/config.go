@@ -15,6 +15,7 @@ import (
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/rendezvous"
+	"github.com/musterd/muster/level"
 )
 
 // Config is the configuration of a coordinator. The zero value of an optional
@@ -31,6 +32,9 @@ type Config struct {
 	Cluster string
 	// Address is the address of this coordinator for followers and agents.
 	Address record.LeaderAddress
+	// NewestLevel is the newest known feature level of a coordinator whose store is no
+	// *store.Guarded; default level.Newest.
+	NewestLevel level.Level
 	// Namespaces by name. Their owners and rules become objects at the first start
 	// whose configuration has namespaces, and the objects count from then on; their
 	// limits and groups stay the configuration's. Namespaces without an object are
@@ -98,6 +102,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()
+	}
+	if c.NewestLevel == 0 {
+		c.NewestLevel = level.Newest
 	}
 	if c.NamespaceAllocations == 0 {
 		c.NamespaceAllocations = DefaultNamespaceAllocations

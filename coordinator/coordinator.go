@@ -23,7 +23,7 @@ import (
 // Coordinator campaigns for leadership and leads. It implements service.Service.
 type Coordinator struct {
 	config  Config
-	store   store.Store
+	store   *store.Guarded
 	log     *slog.Logger
 	metrics *metrics
 
@@ -60,8 +60,12 @@ func New(config Config, s store.Store, r prometheus.Registerer) (*Coordinator, e
 	if err != nil {
 		return nil, err
 	}
+	guarded, is := s.(*store.Guarded)
+	if !is {
+		guarded = store.Guard(s, config.NewestLevel, config.Logger)
+	}
 	c := &Coordinator{
-		config: config, store: s, log: config.Logger.With("coordinator", config.ID),
+		config: config, store: guarded, log: config.Logger.With("coordinator", config.ID),
 		metrics: newMetrics(r), targets: map[resource.NodeID]target{}, suspects: map[resource.NodeID]bool{},
 		retired: make(chan struct{}), resigned: make(chan struct{}), turned: make(chan struct{}), questions: make(chan struct{}, mostQuestions),
 	}
@@ -70,9 +74,15 @@ func New(config Config, s store.Store, r prometheus.Registerer) (*Coordinator, e
 	c.execs, c.sessions = &agents.Execs{Cluster: config.Cluster, Dial: config.DialAgents}, make(chan struct{}, mostSessions)
 	c.follower = follow.New(follow.Options{
 		Rights: c.rights, Noted: config.Noted, NamespaceAllocations: config.NamespaceAllocations,
-		Name: config.ID, Store: s, Log: c.log, Check: config.LeaseTTL / 2, Leads: c.Leading, Forget: c.onStoreRestored, Registered: c.heardOfAgent,
+		Name: config.ID, Store: guarded, Log: c.log, Check: config.LeaseTTL / 2, Leads: c.Leading, Forget: c.onStoreRestored, Registered: c.heardOfAgent,
 		Moved: func(at resource.Revision) { c.metrics.cached.Set(float64(at)); config.Era.Moved(at) },
-		Saw:   config.Era.Saw, Reborn: func() { // the next term isolates the nodes registered before
+		Saw: func(kv *record.KV) {
+			config.Era.Saw(kv)
+			if l := c.term.Load(); guarded.Saw(kv) && l != nil {
+				l.commit.deposed(store.ErrLevelChanged)
+			}
+		},
+		Reborn: func() { // the next term isolates the nodes registered before
 			if l := c.term.Load(); l != nil {
 				l.commit.deposed(record.ErrWentBack)
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/level"
 	"github.com/musterd/muster/resource"
 )
 
@@ -37,6 +38,8 @@ type term struct {
 	// office is the compare of the leader's key, epoch the term's.
 	office record.Compare
 	epoch  resource.Epoch
+	// level is the feature level of the cluster during the term.
+	level level.Level
 	// holds reports whether the term still goes on by this host's clocks.
 	holds func() bool
 	// ctx ends with the term, for the goroutines that answer the loop later.
@@ -81,13 +84,13 @@ func newTerm(l *lead.Leader, s store.Store, log *slog.Logger, m *metrics) *term 
 
 // campaign leads again and again until ctx ends.
 func (c *Coordinator) campaign(ctx context.Context) error {
-	candidate := store.NewCandidate(c.store, c.config.Address, c.config.LeaseTTL)
+	candidate := store.NewCandidate(c.store, c.config.Address, c.config.LeaseTTL).Knowing(c.store.Known())
 	for {
 		past := c.past.Load()
 		var term *store.Leadership
 		err := c.config.Era.Settle(ctx, c.store)
 		if err == nil {
-			term, err = candidate.Campaign(ctx)
+			term, err = c.store.Stand(ctx, candidate)
 		}
 		if err == nil {
 			err = c.lead(ctx, term, past) // even if ctx has ended: it resigns
@@ -97,6 +100,8 @@ func (c *Coordinator) campaign(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			return nil //nolint:nilerr // the context ended it
+		case c.store.Refusal() != nil: // logged once
+			pause(ctx, time.Second)
 		case errors.Is(err, errStoreAway), errors.Is(err, record.ErrWentBack):
 			c.log.Warn("term_not_begun", "error", err)
 			pause(ctx, time.Second)
@@ -131,10 +136,15 @@ func (c *Coordinator) lead(ctx context.Context, office *store.Leadership, past i
 	if c.config.observe != nil {
 		c.config.observe(l, b)
 	}
+	var err error
 	var from ranger = c.store
 	if warm, ok := c.follower.Snapshot(ctx, office.Elected); ok { // model: mutants SUM_BEFORE_ELECTION, LIMIT_BEFORE_ELECTION
 		from = warm
 	}
+	if err = c.store.Read(ctx, from); err != nil {
+		return fmt.Errorf("coordinator %s: read the feature level: %w: %w", c.config.ID, errStoreAway, err)
+	}
+	l.level = c.store.Level()
 	revision, err := l.load(ctx, from)
 	if err != nil {
 		return fmt.Errorf("coordinator %s: %w", c.config.ID, err)

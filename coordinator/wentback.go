@@ -31,11 +31,15 @@ func (c *Coordinator) onStoreRestored(ctx context.Context, back *record.WentBack
 	c.store.Acknowledge(back)
 }
 
-// begin opens a term unless the store has gone back since its candidacy.
+// begin opens a term unless the store has gone back since its candidacy, or the feature
+// level has changed.
 func (c *Coordinator) begin(l *term, term *store.Leadership, past int64) {
 	c.open(l)
 	if c.past.Load() != past {
 		term.End(record.ErrWentBack)
+	}
+	if l.level != c.store.Level() || c.store.Refusal() != nil {
+		term.End(store.ErrLevelChanged)
 	}
 }
 

@@ -97,8 +97,11 @@ func (c *Coordinator) Candidates() []api.Coordinator {
 }
 
 // Ready reports whether this coordinator can answer: it leads, or its cache has
-// been loaded.
+// been loaded, and this coordinator knows the feature level of the cluster.
 func (c *Coordinator) Ready(context.Context) error {
+	if err := c.store.Refusal(); err != nil {
+		return api.Errorf(503, "coordinator %s: %v", c.config.ID, err)
+	}
 	if at, _ := c.follower.At(); at == 0 && !c.Leading() {
 		return c.elsewhere()
 	}

@@ -39,9 +39,11 @@ import (
 	"github.com/musterd/muster/coordinator/rest"
 	"github.com/musterd/muster/coordinator/rpc"
 	"github.com/musterd/muster/coordinator/service"
+	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/store/condition"
 	"github.com/musterd/muster/coordinator/store/etcd"
 	"github.com/musterd/muster/gossip"
+	"github.com/musterd/muster/level"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	schedulerv1 "github.com/musterd/muster/proto/scheduler/v1"
 	"github.com/musterd/muster/resource"
@@ -125,7 +127,8 @@ type Config struct {
 type Daemon struct {
 	config      Config
 	log         *slog.Logger
-	store       *condition.Store
+	condition   *condition.Store
+	store       *store.Guarded // over condition
 	era         *era.Keeper
 	security    security
 	coordinator *coordinator.Coordinator
@@ -172,7 +175,8 @@ func New(ctx context.Context, c Config) (d *Daemon, err error) {
 	if err != nil {
 		return d, err
 	}
-	d.store = condition.Observe(opened, c.Logger)
+	d.condition = condition.Observe(opened, c.Logger)
+	d.store = store.Guard(d.condition, level.Newest, c.Logger)
 	if err = d.comparePast(ctx); err != nil {
 		return d, err
 	}
@@ -229,7 +233,7 @@ func (d *Daemon) serveREST(registry *prometheus.Registry) {
 	handler := rest.NewHandler(rest.Config{
 		Service: d.coordinator, Watches: d.coordinator, Authenticator: d.callers, Access: d.rights(), Logger: d.log, Metrics: registry,
 		Version: d.config.Version, Notices: d.coordinator.Notices,
-		Forward: d.forward, Roster: d.coordinator, Revision: d.coordinator.Revision, Ready: d.coordinator.Ready, Store: d.store,
+		Forward: d.forward, Roster: d.coordinator, Revision: d.coordinator.Revision, Ready: d.coordinator.Ready, Store: d.condition,
 		PeerTLS:  d.security.peer,
 		Identity: d.security.documents(), Credentials: d.credentials(), Audits: d.audit, Gate: d.gate, Login: d.login(), Histories: d.histories(), Past: d.past(),
 	})
@@ -258,7 +262,7 @@ func (d *Daemon) serveAPI(web http.Handler) http.Handler {
 	}
 	public := &grpcapi.API{
 		Service: d.coordinator, Watches: d.coordinator, Authenticator: d.callers, Identity: d.security.documents(), Credentials: d.credentials(), Access: d.rights(), Audits: d.audit,
-		Roster: d.coordinator, Notices: d.coordinator.Notices, Ask: rest.Asker(d.security.peer), Relay: d.apiRelay, Ready: d.coordinator.Ready, Store: d.store, Proven: rest.ProveConnection, AnswerBy: rest.AnswerBy, Gate: d.gate, Logger: d.log, Past: d.past(), Histories: d.histories(),
+		Roster: d.coordinator, Notices: d.coordinator.Notices, Ask: rest.Asker(d.security.peer), Relay: d.apiRelay, Ready: d.coordinator.Ready, Store: d.condition, Proven: rest.ProveConnection, AnswerBy: rest.AnswerBy, Gate: d.gate, Logger: d.log, Past: d.past(), Histories: d.histories(),
 	}
 	d.api = public.NewServer()
 	return rest.WithGRPC(d.api, web)

@@ -16,6 +16,7 @@ import (
 	"github.com/musterd/muster/coordinator"
 	"github.com/musterd/muster/coordinator/rpc"
 	"github.com/musterd/muster/coordinator/service"
+	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/store/condition"
 	"github.com/musterd/muster/coordinator/store/mem"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
@@ -58,7 +59,7 @@ func TestRefusedMessagesAndActsBeyondABudgetAreCounted(t *testing.T) {
 			t.Fatal(err)
 		}
 		d := &Daemon{
-			config: Config{ID: "c1", Cluster: "c"}, log: quiet, store: condition.Observe(s, nil), coordinator: c,
+			config: Config{ID: "c1", Cluster: "c"}, log: quiet, store: store.Guard(condition.Observe(s, nil), 0, quiet), coordinator: c,
 			security: security{member: token}, callers: service.StaticToken("operators"), forward: service.NewForward("c1", c, 0, nil),
 		}
 		d.serveGRPC(registry)

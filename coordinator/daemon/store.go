@@ -13,6 +13,7 @@ import (
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/store/etcd"
+	"github.com/musterd/muster/level"
 )
 
 // openStore opens the external store, or the embedded one below DataDir.
@@ -55,7 +56,7 @@ func (d *Daemon) comparePast(ctx context.Context) (err error) {
 // claimStore binds the store to this coordinator's cluster, and refuses the store of
 // another. A store that is full and has no owner yet is used without one.
 func (d *Daemon) claimStore(ctx context.Context) error {
-	fresh, err := store.Claim(ctx, d.store, d.config.Cluster)
+	fresh, err := store.Claim(ctx, d.store, d.config.Cluster, level.Newest)
 	where := "etcdEndpoints"
 	if len(d.config.Etcd.Endpoints) == 0 {
 		where = "dataDir " + d.config.DataDir

@@ -19,7 +19,7 @@ const SchemaVersion = 1
 type Type interface {
 	Tx | Ready | Unit | Job | Order | Request |
 		NodeIdentity | NodeSpec | NodeStatus | NodeLease | NodeObserved | NodeLost | NodeTx | Quota | QuotaLimit | LeaderAddress | QuotaMode | Seats |
-		Authorities | GossipKeys | BootstrapToken | Enrolled | Ban | Operator | Cluster | Object | Configured | AccessToken | Audit | HistoryPosition | Term | Restored
+		Authorities | GossipKeys | BootstrapToken | Enrolled | Ban | Operator | Cluster | Object | Configured | AccessToken | Audit | HistoryPosition | Term | Restored | KnownLevel | Raise
 	check() error
 }
 

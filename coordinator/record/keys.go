@@ -2,6 +2,7 @@ package record
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/musterd/muster/resource"
 )
@@ -42,7 +43,27 @@ const (
 	RestoredPrefix = Root + "restored/"
 	// LastRestoredKey holds the last Restored again, below no prefix.
 	LastRestoredKey = Root + "restored"
+	// LevelsPrefix holds KnownLevel, and RaiseKey. Coordinators of older versions do not
+	// read the prefix.
+	LevelsPrefix = Root + "levels/"
+	// RaiseKey holds Raise.
+	RaiseKey = LevelsPrefix + "raise"
+
+	candidateLevels = LevelsPrefix + "coordinators/"
+	nodeLevels      = LevelsPrefix + "nodes/"
 )
+
+// CandidateLevelKey is the key of the newest level known to the candidate with a lease; the
+// key has the lease of the candidacy.
+func CandidateLevelKey(lease LeaseID) string { return CandidateKey(candidateLevels, lease) }
+
+// LevelOfCandidate is the key beside a candidate's key below LeaderPrefix.
+func LevelOfCandidate(key string) string {
+	return candidateLevels + strings.TrimPrefix(key, LeaderPrefix)
+}
+
+// NodeLevelKey is the key of the newest level known to a node's agent.
+func NodeLevelKey(id resource.NodeID) string { return join(nodeLevels, string(id)) }
 
 // TermKey is the key of the term with a mark; the create revision is the term's epoch.
 func TermKey(mark string) string { return join(TermsPrefix, mark) }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/level"
 )
 
 // OtherClusterError refuses a coordinator of one cluster at the store of another:
@@ -19,11 +20,12 @@ func (e *OtherClusterError) Error() string {
 }
 
 // Claim binds the store to a cluster: the first caller writes the cluster's name,
-// and every later one of another cluster gets an *OtherClusterError. A store that
+// and every later one of another cluster gets an *OtherClusterError. known is the newest
+// feature level of the caller: a higher level is a *level.UnknownError. A store that
 // was written before there were claims becomes its first claimant's. fresh reports
-// whether this call wrote the name. Claim blocks no longer than ctx; an error that
-// is no *OtherClusterError is the store's, or of a value that nobody wrote here.
-func Claim(ctx context.Context, s KVStore, cluster string) (fresh bool, err error) {
+// whether this call wrote the name. Claim blocks no longer than ctx; any other error
+// is the store's, or of a value that nobody wrote here.
+func Claim(ctx context.Context, s KVStore, cluster string, known level.Level) (fresh bool, err error) {
 	value, err := record.Encode(record.Cluster{Name: cluster})
 	if err != nil {
 		return false, err
@@ -35,10 +37,15 @@ func Claim(ctx context.Context, s KVStore, cluster string) (fresh bool, err erro
 		}
 		if found {
 			owner, err := record.Decode[record.Cluster](kv.Key, kv.Value)
-			if err == nil && owner.Name != cluster {
-				err = &OtherClusterError{Owner: owner.Name, Own: cluster}
+			switch {
+			case err != nil:
+				return fresh, err
+			case owner.Name != cluster:
+				return fresh, &OtherClusterError{Owner: owner.Name, Own: cluster}
+			case owner.Level > known:
+				return fresh, &level.UnknownError{Cluster: owner.Level, Known: known}
 			}
-			return fresh, err
+			return fresh, nil
 		}
 		done, err := s.Txn(ctx, record.Txn{If: []record.Compare{record.Absent(record.ClusterKey)}, Then: []record.Op{record.Put(record.ClusterKey, value)}})
 		if err != nil && (!errors.Is(err, record.ErrUnknownOutcome) || ctx.Err() != nil) {

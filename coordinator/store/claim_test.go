@@ -10,6 +10,7 @@ import (
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/store/mem"
+	"github.com/musterd/muster/level"
 )
 
 // doubtful answers its first Txn with an unknown outcome, after the Txn has
@@ -69,7 +70,7 @@ func TestAStoreBelongsToOneCluster(t *testing.T) {
 			if c.through != nil {
 				s = c.through(s)
 			}
-			_, err := store.Claim(t.Context(), s, "beta")
+			_, err := store.Claim(t.Context(), s, "beta", level.Newest)
 			var other *store.OtherClusterError
 			switch {
 			case c.refused != "":
@@ -84,14 +85,32 @@ func TestAStoreBelongsToOneCluster(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if fresh, err := store.Claim(t.Context(), s, "beta"); fresh || err != nil {
+				if fresh, err := store.Claim(t.Context(), s, "beta", level.Newest); fresh || err != nil {
 					t.Errorf("the owner's second claim: fresh %t, %v", fresh, err)
 				}
-				if _, err := store.Claim(t.Context(), s, "gamma"); !errors.As(err, &other) || other.Owner != "beta" {
+				if _, err := store.Claim(t.Context(), s, "gamma", level.Newest); !errors.As(err, &other) || other.Owner != "beta" {
 					t.Errorf("a third party: %v, want a refusal that names beta", err)
 				}
 			}
 		})
+	}
+}
+
+func TestAClaimNeedsTheLevelOfTheCluster(t *testing.T) {
+	s := mem.Open(mem.Options{})
+	if _, err := s.Txn(t.Context(), record.Txn{Then: []record.Op{record.Put(record.ClusterKey, []byte(`{"v":1,"name":"beta","level":2}`))}}); err != nil {
+		t.Fatal(err)
+	}
+	for known, want := range map[level.Level]bool{0: false, 1: false, 2: true, 3: true} {
+		_, err := store.Claim(t.Context(), s, "beta", known)
+		var refused *level.UnknownError
+		if is := errors.As(err, &refused); is == want || is && *refused != (level.UnknownError{Cluster: 2, Known: known}) || want && err != nil {
+			t.Errorf("a coordinator that knows level %d: %v, want let in: %t", known, err, want)
+		}
+	}
+	var other *store.OtherClusterError
+	if _, err := store.Claim(t.Context(), s, "gamma", 0); !errors.As(err, &other) {
+		t.Errorf("a coordinator of another cluster: %v, want a refusal by the name", err)
 	}
 }
 
@@ -104,7 +123,7 @@ func TestARaceForAStoreHasOneWinner(t *testing.T) {
 	for i := range 40 {
 		cluster := fmt.Sprint("cluster-", i%4)
 		claims.Go(func() {
-			_, err := store.Claim(t.Context(), s, cluster)
+			_, err := store.Claim(t.Context(), s, cluster, level.Newest)
 			var other *store.OtherClusterError
 			switch {
 			case err == nil:

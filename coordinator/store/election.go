@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/level"
 	"github.com/musterd/muster/resource"
 )
 
@@ -67,6 +68,7 @@ type Candidate struct {
 	prefix  string // of the candidates' keys
 	address record.LeaderAddress
 	ttl     time.Duration
+	known   level.Level // written beside the candidacy for the leader's office
 
 	mu sync.Mutex
 	// leases are those of campaigns and terms that may not have been given back.
@@ -83,6 +85,13 @@ func NewCandidate(s Store, address record.LeaderAddress, ttl time.Duration) *Can
 // below one prefix campaign against each other.
 func NewCandidateFor(s Store, prefix string, address record.LeaderAddress, ttl time.Duration) *Candidate {
 	return &Candidate{store: s, prefix: prefix, address: address, ttl: ttl, leases: map[record.LeaseID]bool{}}
+}
+
+// Knowing returns c, which publishes the newest feature level known to the process beside
+// each candidacy for the leader's office. Knowing precedes the first campaign.
+func (c *Candidate) Knowing(newest level.Level) *Candidate {
+	c.known = newest
+	return c
 }
 
 // Campaign waits until this candidate leads, or ctx ends. Candidates lead in
@@ -119,6 +128,9 @@ func (c *Candidate) Campaign(ctx context.Context) (*Leadership, error) {
 	c.leases[lease.ID] = true
 	c.mu.Unlock()
 	l := &Leadership{candidate: c, store: s, lease: lease, renewed: granted, Key: record.CandidateKey(c.prefix, lease.ID), done: make(chan struct{})}
+	if c.known > 0 && c.prefix == record.LeaderPrefix {
+		term = append(term, record.PutLeased(record.CandidateLevelKey(lease.ID), record.MustEncode(record.KnownLevel{Level: c.known}), lease.ID))
+	}
 	result, err := s.Txn(ctx, record.Txn{If: []record.Compare{record.Absent(l.Key)}, Then: append(term, record.PutLeased(l.Key, value, lease.ID))})
 	if err == nil && !result.Succeeded {
 		err = errors.New("its key exists already")

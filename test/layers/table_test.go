@@ -25,6 +25,7 @@ var table = map[string]row{
 	"resource/bitset":     {layer: vocabulary},
 	"resource/registry":   {layer: vocabulary, neighbours: []string{"resource", "spelling"}},
 	"spelling":            {layer: vocabulary},
+	"level":               {layer: vocabulary},
 	"numa":                {layer: vocabulary, neighbours: []string{"resource", "resource/bitset"}},
 	"devices":             {layer: vocabulary, neighbours: []string{"resource", "resource/bitset"}},
 	"grant":               {layer: vocabulary, neighbours: []string{"devices", "numa", "resource", "resource/bitset"}},

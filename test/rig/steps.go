@@ -134,6 +134,8 @@ func opStep(op record.Op) (name string, node resource.NodeID) {
 		{record.LeaderPrefix, "txn candidacy", ""},
 		{record.TermsPrefix, "txn candidacy", ""}, // beside the candidate's key
 		{record.LastRestoredKey, "txn restored", ""},
+		{record.ClusterKey, "txn level", ""},
+		{record.LevelsPrefix, "txn candidacy", ""},
 	} {
 		if strings.HasPrefix(op.Key, row.prefix) {
 			if op.Delete {
@@ -219,6 +221,7 @@ func readStep(verb, key string) (name string, node resource.NodeID) {
 		{record.LeaderPrefix, "leader"},
 		{record.TermsPrefix, "leader"},
 		{record.LastRestoredKey, "restored"},
+		{record.ClusterKey, "level"},
 		{record.QuotaPrefix, "quota"},
 		{record.RequestsPrefix, "request"},
 		{record.NodesPrefix, "nodes"},
