@@ -41,3 +41,9 @@ func (p Principal) CheckPriority(number *int32, class string) *api.Status {
 	}
 	return ceiling.Refuse(ceiling.Rules{}, ceiling.Caller{Token: p.Ceiling}, api.PriorityOf(number, class))
 }
+
+// BoostJob implements Jobs. A boost moves the waiting members of the job.
+func (s sighted) BoostJob(ctx context.Context, namespace, name string, o api.BoostOptions) (*api.Boost, error) {
+	units := members(ctx, s.Service, namespace, name)
+	return charged(ctx, s.charger, units, 0, func() (*api.Boost, error) { return s.Service.BoostJob(ctx, namespace, name, o) })
+}

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"github.com/musterd/muster/api"
@@ -44,15 +45,46 @@ func (s sighted) TryJob(ctx context.Context, c Create, j *api.Job, o ExplainOpti
 
 // ExplainJob implements Jobs.
 func (s sighted) ExplainJob(ctx context.Context, namespace, name string, o ExplainOptions) (*api.Explanation, error) {
-	return charged(ctx, s.charger, question, 0, func() (*api.Explanation, error) { return s.Service.ExplainJob(ctx, namespace, name, o) })
+	units := question + members(ctx, s.Service, namespace, name)
+	return charged(ctx, s.charger, units, 0, func() (*api.Explanation, error) { return s.Service.ExplainJob(ctx, namespace, name, o) })
 }
 
-// TryAllocation implements Allocations.
-func (s sighted) TryAllocation(ctx context.Context, c Create, a *api.Allocation, o ExplainOptions) (*api.Explanation, error) {
-	return charged(ctx, s.charger, question, 0, func() (*api.Explanation, error) { return s.Service.TryAllocation(ctx, c, a, o) })
+// mostUnits bounds the cost of a patch: a job has no more members.
+const mostUnits = 4096
+
+// PatchJob implements Jobs. Another number of members costs the difference, and another
+// change of the specification all members.
+func (s sighted) PatchJob(ctx context.Context, namespace, name string, p api.WorkPatch) (*api.Job, error) {
+	units := 0
+	if p.Spec != nil {
+		units = changed(ctx, s.Service, namespace, name, p.Spec)
+	}
+	return charged(ctx, s.charger, units, 0, func() (*api.Job, error) { return s.Service.PatchJob(ctx, namespace, name, p) })
 }
 
-// ExplainAllocation implements Allocations.
-func (s sighted) ExplainAllocation(ctx context.Context, namespace, name string, o ExplainOptions) (*api.Explanation, error) {
-	return charged(ctx, s.charger, question, 0, func() (*api.Explanation, error) { return s.Service.ExplainAllocation(ctx, namespace, name, o) })
+// changed is the cost of a patch of a job's specification; 0 for a bad patch.
+func changed(ctx context.Context, from Service, namespace, name string, patch []byte) int {
+	j, err := from.GetJob(ctx, namespace, name, 0)
+	if err != nil {
+		return 0
+	}
+	var next api.Job // others hold the specification of j
+	text, err := json.Marshal(j.Spec)
+	if err != nil || json.Unmarshal(text, &next.Spec) != nil || json.Unmarshal(patch, &next.Spec) != nil {
+		return 0
+	}
+	units := next.Members() - j.Members()
+	if units == 0 {
+		units = j.Members()
+	}
+	return min(max(units, -units), mostUnits)
+}
+
+// members is the number of members of a job, 0 where the job cannot be read.
+func members(ctx context.Context, from Service, namespace, name string) int {
+	j, err := from.GetJob(ctx, namespace, name, 0)
+	if err != nil {
+		return 0
+	}
+	return j.Members()
 }

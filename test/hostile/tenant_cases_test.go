@@ -117,6 +117,10 @@ var tenantCases = map[string]attack{
 		row: "T11", level: a2, spoils: true, mode: "many-members", coordinators: both, short: true, shortOn: one, want: []string{"large job: 201", "large job: 429"}, never: []string{"large job: 5"},
 		said: []string{"Tenant 'hostile' has used up its share of work"}, keeps: 512 << 20, slowest: 150 * time.Millisecond,
 	},
+	"1,000 members more and fewer without end": {
+		row: "T11", level: a2, spoils: true, mode: "member-floods", coordinators: one, want: []string{"members: 200", "members: 429"}, never: []string{"members: 5"},
+		keeps: 512 << 20, slowest: 150 * time.Millisecond,
+	},
 	"large pages that everybody may read": {
 		row: "T11", level: a2, mode: "page-floods", coordinators: both, want: []string{"page: 200"}, may: []string{"page: 429"}, never: []string{"page: 500"}, slowest: 150 * time.Millisecond,
 	},

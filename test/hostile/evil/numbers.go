@@ -75,6 +75,9 @@ var tenantNumbers = map[string]func(context.Context, *run) error{
 	"many-members": rush(4, nil, func(r *run, worker, i int) ask {
 		return ask{label: "large job", method: "POST", path: jobs, body: fmt.Sprintf(`{"metadata":{"name":"%s-m%d-%d"},"spec":{"completions":1000,"suspend":true,"template":{"spec":{"resources":{"requests":{"cpu":"1m"}}}}}}`, r.Node, worker, i)}
 	}),
+	"member-floods": rush(4, fillMany, func(r *run, worker, i int) ask {
+		return ask{label: "members", method: "PATCH", path: fmt.Sprintf("%s/%s-%d", jobs, r.Node, 1+worker), body: fmt.Sprintf(`{"spec":{"parallelism":%d}}`, []int{1000, 1}[i%2])}
+	}),
 	"page-floods": rush(16, nil, func(_ *run, worker, i int) ask {
 		return ask{label: "page", method: "GET", path: []string{"/openapi.yaml", "/openapi.json", "/docs", "/api/v1/nodes", "/api/v1/coordinators", "/api/v1/metrics/queues"}[(worker+i)%6]}
 	}),
