@@ -91,6 +91,8 @@ func TestTokensOfTheProvider(t *testing.T) {
 		"a key that the provider has not":      {p.Forge("other"), 401, `is not signed by a key of ` + p.Issuer() + ` (key "other")`},
 		"claims that were changed":             {payload(good, `{"iss":"`+p.Issuer()+`","aud":"muster","email":"root","exp":99999999999}`), 401, "is not signed by a key"},
 		"claims that are no JSON":              {payload(good, `{`), 401, "no signed JSON Web Token"},
+		"the longest token":                    {"eyJ" + strings.Repeat("a", 16<<10-7) + ".b.c", 401, "no signed JSON Web Token"},
+		"a token that is a byte too long":      {"eyJ" + strings.Repeat("a", 16<<10-6) + ".b.c", 401, "16385 bytes, the limit is 16384"},
 		"a token that is too long":             {"eyJ" + strings.Repeat("a", 17<<10) + ".b.c", 401, "bytes, the limit is 16384"},
 	} {
 		if _, code, says := d.enters(c.token); code != c.code || !strings.Contains(says, c.says) {
@@ -302,13 +304,19 @@ func TestClaims(t *testing.T) {
 		"a required claim that differs": {
 			func(c *oidc.Config) { c.RequiredClaims = map[string]string{"hd": "example.org"} }, map[string]any{"hd": "example.com"}, "", nil, "", "", `no claim hd of the value "example.org"`,
 		},
-		"an end that is no time":  {nil, map[string]any{"exp": "tomorrow"}, "", nil, "", "", "is no time in seconds"},
-		"an end without an end":   {nil, map[string]any{"exp": 1e300}, "", nil, "", "", "is no time in seconds"},
-		"an end with a fraction":  {nil, map[string]any{"exp": 1_800_000_060.5}, "oidc:ada@example.org", nil, "", "", ""},
-		"an end before the skew":  {nil, map[string]any{"exp": 1_800_000_000 - 30}, "", nil, "", "", "expired at 2027-01-15T07:59:30Z"},
-		"an end within the skew":  {nil, map[string]any{"exp": 1_800_000_000 - 29}, "oidc:ada@example.org", nil, "", "", ""},
-		"a start after the skew":  {nil, map[string]any{"nbf": 1_800_000_000 + 31}, "", nil, "", "", "is good from"},
-		"a start within the skew": {nil, map[string]any{"iat": 1_800_000_000 + 30}, "oidc:ada@example.org", nil, "", "", ""},
+		"as many groups as may be": {nil, map[string]any{"groups": slices.Repeat([]string{"a"}, 256)}, "oidc:ada@example.org", []string{"oidc:a"}, "", "", ""},
+		"the longest name":         {nil, map[string]any{"email": strings.Repeat("a", 251)}, "oidc:" + strings.Repeat("a", 251), nil, "", "", ""},
+		"a name a byte too long":   {nil, map[string]any{"email": strings.Repeat("a", 252)}, "", nil, "", "", "want 1 to 251 printable characters"},
+		"the last instant":         {nil, map[string]any{"exp": 253402300799}, "oidc:ada@example.org", nil, "", "", ""},
+		"behind the last instant":  {nil, map[string]any{"exp": 253402300800}, "", nil, "", "", "is no time in seconds"},
+		"a start at the skew":      {nil, map[string]any{"nbf": 1_800_000_000 + 30}, "oidc:ada@example.org", nil, "", "", ""},
+		"an end that is no time":   {nil, map[string]any{"exp": "tomorrow"}, "", nil, "", "", "is no time in seconds"},
+		"an end without an end":    {nil, map[string]any{"exp": 1e300}, "", nil, "", "", "is no time in seconds"},
+		"an end with a fraction":   {nil, map[string]any{"exp": 1_800_000_060.5}, "oidc:ada@example.org", nil, "", "", ""},
+		"an end before the skew":   {nil, map[string]any{"exp": 1_800_000_000 - 30}, "", nil, "", "", "expired at 2027-01-15T07:59:30Z"},
+		"an end within the skew":   {nil, map[string]any{"exp": 1_800_000_000 - 29}, "oidc:ada@example.org", nil, "", "", ""},
+		"a start after the skew":   {nil, map[string]any{"nbf": 1_800_000_000 + 31}, "", nil, "", "", "is good from"},
+		"a start within the skew":  {nil, map[string]any{"iat": 1_800_000_000 + 30}, "oidc:ada@example.org", nil, "", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			config := oidc.Config{Issuer: issuer, ClientID: "muster", UserClaim: "email", GroupsClaim: "groups"}
