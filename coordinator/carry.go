@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"time"
 
 	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/record"
@@ -53,7 +52,7 @@ func (t *term) carry(e *lead.Effect) {
 	case lead.CompactStore:
 		t.compact(e.Revision)
 	case lead.WakeAt:
-		t.alarm.Reset(max(0, time.Until(e.At)))
+		t.alarm.Reset(max(0, e.At.Sub(t.clock.now())))
 	case lead.LogEvent:
 		t.writeLog(e.Event)
 	case lead.MeasureValue:

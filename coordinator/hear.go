@@ -66,7 +66,7 @@ func (t *term) hear() (news, goesOn bool) {
 			news = true
 		} else if s != nil && !s.idle.Take(at, idleRate) {
 			t.mail.Rest(id, at, idleRest)
-			t.apply(lead.NodeThrottled{Node: id, Until: at.Add(lead.LoudBreak)})
+			t.apply(lead.NodeThrottled{Node: id, Until: t.clock.now().Add(lead.LoudBreak)})
 		}
 		if last := i+1 == len(events) || events[i+1].NodeID() != id; last {
 			if s != nil {

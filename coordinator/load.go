@@ -17,6 +17,9 @@ import (
 // errStoreAway ends a term that could not begin.
 var errStoreAway = errors.New("the store does not answer, or has another leader")
 
+// clockError is how far the clocks of coordinators may differ without a word.
+const clockError = 2 * time.Second
+
 // load has the leader rebuild its view from a read at one revision that is not
 // older than its election, and returns that revision. It runs before the loop.
 func (t *term) load(ctx context.Context, from ranger) (resource.Revision, error) {
@@ -37,7 +40,11 @@ func (t *term) load(ctx context.Context, from ranger) (resource.Revision, error)
 		return 0, fmt.Errorf("load the state: %w: %w", errStoreAway, read.err)
 	}
 	var err error
-	now := time.Now()
+	t.clock.ahead = max(0, time.Until(time.UnixMilli(record.NewestInstant(in.Txs, in.Orders))))
+	if t.clock.ahead > clockError {
+		t.log.Warn("clock_behind_store", "by", t.clock.ahead)
+	}
+	now := t.clock.now()
 	if t.observeLoad != nil {
 		t.observeLoad(now, in)
 	}
@@ -48,6 +55,13 @@ func (t *term) load(ctx context.Context, from ranger) (resource.Revision, error)
 	}
 	return read.revision, nil
 }
+
+// clock is a leader's: no instant of a term is before an instant of an earlier leader.
+type clock struct {
+	ahead time.Duration // of the host's clock; constant after the load
+}
+
+func (c clock) now() time.Time { return time.Now().Add(c.ahead) }
 
 // ranger is a source to load from: the store, or a snapshot of it.
 type ranger interface {

@@ -44,7 +44,7 @@ func (t *term) visit(ctx context.Context, f func()) error {
 // apply hands the leader an input and carries out the effects. The loop alone
 // calls it.
 func (t *term) apply(in lead.Input) {
-	now := time.Now()
+	now := t.clock.now()
 	if t.observe != nil {
 		t.observe(now, in)
 	}
@@ -94,7 +94,7 @@ func (t *term) run(ctx context.Context) {
 
 // schedule has the leader try the waiting units.
 func (t *term) schedule() {
-	now := time.Now()
+	now := t.clock.now()
 	if t.observe != nil {
 		t.observe(now, nil)
 	}

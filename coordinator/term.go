@@ -51,6 +51,8 @@ type term struct {
 	commit *committer
 	pool   *agents.Pool
 
+	clock clock
+
 	// The loop alone owns the fields below.
 	effects []lead.Effect               // reused
 	clients map[lead.Token]chan<- reply // each takes one reply without a wait

@@ -216,7 +216,7 @@ func (l *Leader) assignOrder(s *submission) *api.Status {
 		op.Lease = l.requestLease
 		create.ops = append(create.ops, op)
 		create.request = key
-		l.requests.remember(key, rec.Remembered(), l.now)
+		l.requests.remember(key, rec.Remembered(), instantOf(l.millis()))
 	}
 	for _, u := range s.units {
 		l.counter++

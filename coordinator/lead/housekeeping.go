@@ -43,7 +43,7 @@ func (l *Leader) housekeep() {
 	l.out.measure(MetricUnapproved, float64(unapproved))
 	l.out.measure(MetricQueued, float64(l.room.Order().Len()))
 	l.out.measure(MetricRunning, float64(len(l.attempts)))
-	l.requests.expire(l.now.Add(-RequestLeaseTTL))
+	l.requests.expire(instantOf(l.millis()).Add(-RequestLeaseTTL))
 	if l.now.Sub(l.leasedAt) > time.Hour {
 		l.leasedAt = l.now
 		l.out.add(Effect{Kind: GrantLease})

@@ -6,9 +6,8 @@ import "time"
 // clock since 1970. They are for people, and for a later leader that shows them;
 // no safety rests on them.
 
-// millis is the instant of the present input. The leader's clock is the wall clock
-// at its election and the monotonic time since: a step of the wall clock does not
-// move an instant within one term.
+// millis is the instant of the present input. The leader's clock is the time of Load
+// and the monotonic time since: a step of the wall clock moves no instant of a term.
 func (l *Leader) millis() int64 { return l.elected.Add(l.now.Sub(l.elected)).UnixMilli() }
 
 // instantOf is the time of an instant; the zero value for 0.

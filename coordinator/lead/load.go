@@ -34,6 +34,7 @@ type Loaded struct {
 func (l *Leader) Load(now time.Time, in Loaded, out []Effect) ([]Effect, error) {
 	var err error
 	out = l.handle(now, out, func() {
+		l.elected = now
 		if l.recovered, err = l.restore(in); err == nil {
 			l.config = append(l.configNamespaces(), l.configQuotas()...)
 		}
@@ -212,14 +213,14 @@ func (l *Leader) loadOrder(kvs []record.KV) error {
 // kvs.
 func (l *Leader) loadRequests(cached map[record.RequestDigest]record.Remembered, kvs []record.KV) error {
 	for key, r := range cached {
-		l.requests.remember(key, r, l.now)
+		l.requests.remember(key, r, instantOf(l.millis()))
 	}
 	for _, kv := range kvs {
 		key, r, err := record.ReadRequest(kv)
 		if err != nil {
 			return err
 		}
-		l.requests.remember(key, r, l.now)
+		l.requests.remember(key, r, instantOf(l.millis()))
 	}
 	return nil
 }
