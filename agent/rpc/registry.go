@@ -9,6 +9,7 @@ import (
 
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/grant"
+	"github.com/musterd/muster/level"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/wire"
@@ -68,6 +69,7 @@ func (c *Coordinators) Register(ctx context.Context, r Registration) (Registered
 		Cluster: r.Cluster, NodeId: string(r.Node), Incarnation: wire.ToIncarnation(r.Incarnation),
 		Host: wire.ToHost(r.Host), AgentAddr: r.Address, Version: r.Version,
 		AssumeDeadAfterMillis: r.AssumeDeadAfter.Milliseconds(), StartsWork: r.StartsWork, RunsContainers: r.RunsContainers, MountsFolders: r.MountsFolders,
+		FeatureLevel: int32(level.Newest),
 		Known: &musterv1.KnownStore{
 			Revision: int64(r.Known.Revision), Epoch: int64(r.Known.Marks.Epoch), Term: r.Known.Marks.Term, Tx: string(r.Known.Tx), TxRevision: int64(r.Known.TxRevision),
 			Restored: r.Known.Marks.Restored, AcceptsAny: r.Known.AcceptsAny,

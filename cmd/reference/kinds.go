@@ -88,6 +88,7 @@ func table() []entry {
 		kind[api.RotateOptions](Options, decoded(api.DecodeRotateOptions)),
 		kind[api.ReclaimOptions](Options, decoded(api.DecodeReclaimOptions)),
 		kind[api.QuotaModePatch](Options, decoded(api.DecodeQuotaModePatch)),
+		kind[api.FeatureLevelPatch](Options, decoded(api.DecodeFeatureLevelPatch)),
 
 		kind[api.Status](Answer, nil),
 		kind[api.Explanation](Answer, nil),
@@ -105,6 +106,7 @@ func table() []entry {
 		kind[api.BulkRelease](Answer, nil),
 		kind[api.QuotaReclaim](Answer, nil),
 		kind[api.QuotaMode](Answer, nil),
+		kind[api.FeatureLevel](Answer, nil),
 		kind[api.WhoAmI](Answer, nil),
 		kind[api.LoginMethod](Answer, nil),
 		kind[api.Coordinator](Answer, nil),

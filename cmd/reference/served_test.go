@@ -36,6 +36,7 @@ var served = map[string][2]string{
 	"BoostOptions":       {"POST", "/namespaces/default/jobs/kept/boost"},
 	"QuotaRename":        {"POST", "/quotatrees/company/rename"},
 	"QuotaModePatch":     {"PATCH", "/quota"},
+	"FeatureLevelPatch":  {"PATCH", "/featurelevel"},
 	"Tenant":             {"POST", "/tenants"},
 	"Namespace":          {"POST", "/namespaces"},
 	"Resource":           {"POST", "/resources"},

@@ -235,7 +235,7 @@ func (d *Daemon) serveREST(registry *prometheus.Registry) {
 		Version: d.config.Version, Notices: d.coordinator.Notices,
 		Forward: d.forward, Roster: d.coordinator, Revision: d.coordinator.Revision, Ready: d.coordinator.Ready, Store: d.condition,
 		PeerTLS:  d.security.peer,
-		Identity: d.security.documents(), Credentials: d.credentials(), Audits: d.audit, Gate: d.gate, Login: d.login(), Histories: d.histories(), Past: d.past(),
+		Identity: d.security.documents(), Credentials: d.credentials(), Audits: d.audit, Gate: d.gate, Login: d.login(), Histories: d.histories(), Past: d.past(), FeatureLevels: d.levels(),
 	})
 	mux := http.NewServeMux()
 	d.serveMetrics(mux, registry)
@@ -262,7 +262,7 @@ func (d *Daemon) serveAPI(web http.Handler) http.Handler {
 	}
 	public := &grpcapi.API{
 		Service: d.coordinator, Watches: d.coordinator, Authenticator: d.callers, Identity: d.security.documents(), Credentials: d.credentials(), Access: d.rights(), Audits: d.audit,
-		Roster: d.coordinator, Notices: d.coordinator.Notices, Ask: rest.Asker(d.security.peer), Relay: d.apiRelay, Ready: d.coordinator.Ready, Store: d.condition, Proven: rest.ProveConnection, AnswerBy: rest.AnswerBy, Gate: d.gate, Logger: d.log, Past: d.past(), Histories: d.histories(),
+		Roster: d.coordinator, Notices: d.coordinator.Notices, Ask: rest.Asker(d.security.peer), Relay: d.apiRelay, Ready: d.coordinator.Ready, Store: d.condition, Proven: rest.ProveConnection, AnswerBy: rest.AnswerBy, Gate: d.gate, Logger: d.log, Past: d.past(), Histories: d.histories(), FeatureLevels: d.levels(),
 	}
 	d.api = public.NewServer()
 	return rest.WithGRPC(d.api, web)

@@ -9,8 +9,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/musterd/muster/coordinator/audit"
 	"github.com/musterd/muster/coordinator/era"
+	"github.com/musterd/muster/coordinator/raise"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/store/etcd"
 	"github.com/musterd/muster/level"
@@ -70,4 +73,9 @@ func (d *Daemon) claimStore(ctx context.Context) error {
 		d.log.Info("store_claimed", "cluster", d.config.Cluster)
 	}
 	return nil
+}
+
+// levels is the door of the feature level.
+func (d *Daemon) levels() service.FeatureLevels {
+	return &raise.Door{Cluster: d.config.Cluster, Store: d.store, Noted: audit.Noted(d.store), Known: level.Newest, Features: level.Features()}
 }

@@ -60,6 +60,8 @@ type API struct {
 	// AnswerBy sets the time by which the answer of a call must be sent, by the
 	// call's context: the zero time for none. nil = there is no such bound.
 	AnswerBy func(context.Context, time.Time)
+	// FeatureLevels is the feature level of the cluster; nil = level 0.
+	FeatureLevels service.FeatureLevels
 	// Store, where not nil, bounds the calls' waits for the store (service.Limit).
 	Store service.StoreFaults
 	// Gate limits the calls of each caller; nil = a gate without rates.
@@ -85,6 +87,9 @@ func (a *API) NewServer() *PublicServer {
 	}
 	if a.Histories == nil {
 		a.Histories = service.NoHistory{}
+	}
+	if a.FeatureLevels == nil {
+		a.FeatureLevels = service.LevelZero{}
 	}
 	if a.Past == nil {
 		a.Past = service.NoPast{}
@@ -124,6 +129,7 @@ func (a *API) NewServer() *PublicServer {
 	apiv1.RegisterNodeBansServer(server, nodeBans{a: a})
 	apiv1.RegisterUsageServer(server, usage{a: a})
 	apiv1.RegisterQuotaModesServer(server, quotaModes{a: a})
+	apiv1.RegisterFeatureLevelsServer(server, featureLevels{a: a})
 	apiv1.RegisterEventsServer(server, eventsAPI{a: a})
 	apiv1.RegisterAuditServer(server, auditAPI{a: a})
 	apiv1.RegisterHistoryServer(server, historyAPI{a: a})

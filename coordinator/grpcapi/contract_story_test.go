@@ -269,6 +269,18 @@ func story() []step {
 		{method: "DELETE", path: ml + "/allocations/train?dryRun=true", code: 200, token: "ml", call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
 			return apiv1.NewAllocationsClient(c).Delete(ctx, &apiv1.DeleteRequest{Namespace: "ml", Name: "train", DryRun: true})
 		}},
+		{method: "GET", path: "/featurelevel", code: 200, call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
+			return apiv1.NewFeatureLevelsClient(c).Get(ctx, &apiv1.GetFeatureLevelRequest{})
+		}},
+		{method: "GET", path: "/featurelevel", code: 403, token: "ml", call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
+			return apiv1.NewFeatureLevelsClient(c).Get(ctx, &apiv1.GetFeatureLevelRequest{})
+		}},
+		{method: "PATCH", path: "/featurelevel", body: `{"level":1}`, code: 409, call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
+			return apiv1.NewFeatureLevelsClient(c).Patch(ctx, &apiv1.FeatureLevelPatch{Level: 1})
+		}},
+		{method: "PATCH", path: "/featurelevel", body: `{"level":-1}`, code: 422, call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
+			return apiv1.NewFeatureLevelsClient(c).Patch(ctx, &apiv1.FeatureLevelPatch{Level: -1})
+		}},
 		{method: "GET", path: "/quota", code: 200, token: "ml", call: func(ctx context.Context, c *grpc.ClientConn) (proto.Message, error) {
 			return apiv1.NewQuotaModesClient(c).Get(ctx, &apiv1.GetQuotaModeRequest{})
 		}},

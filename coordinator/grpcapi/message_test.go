@@ -135,6 +135,8 @@ func TestEveryFieldSurvivesBothWays(t *testing.T) {
 		"QuotaDryRun":             survives[api.QuotaDryRun](new(apiv1.QuotaDryRun)),
 		"QuotaExplanation":        survives[api.QuotaExplanation](new(apiv1.QuotaExplanation)),
 		"QuotaForestList":         survives[api.QuotaForestList](new(apiv1.QuotaForestList)),
+		"FeatureLevel":            survives[api.FeatureLevel](new(apiv1.FeatureLevel)),
+		"FeatureLevelPatch":       survives[api.FeatureLevelPatch](new(apiv1.FeatureLevelPatch)),
 		"QuotaMode":               survives[api.QuotaMode](new(apiv1.QuotaMode)),
 		"QuotaModePatch":          survives[api.QuotaModePatch](new(apiv1.QuotaModePatch)),
 		"QuotaReclaim":            survives[api.QuotaReclaim](new(apiv1.QuotaReclaim)),

@@ -45,6 +45,8 @@ type Config struct {
 	Audits service.Audits
 	// Histories answers for the history; nil = none is kept.
 	Histories service.Histories
+	// FeatureLevels is the feature level of the cluster; nil = level 0.
+	FeatureLevels service.FeatureLevels
 	// Past answers about the past; nil = no history is kept.
 	Past service.Past
 	// Identity serves certificates, bootstrap tokens and bans; nil where the cluster runs
@@ -109,6 +111,9 @@ func NewHandler(c Config) http.Handler {
 	if c.Histories == nil {
 		c.Histories = service.NoHistory{}
 	}
+	if c.FeatureLevels == nil {
+		c.FeatureLevels = service.LevelZero{}
+	}
 	if c.Past == nil {
 		c.Past = service.NoPast{}
 	}
@@ -164,6 +169,7 @@ func NewHandler(c Config) http.Handler {
 	h.routeUsage(v1)
 	h.routeQuotas(v1)
 	h.routeQuotaMode(v1)
+	h.routeFeatureLevel(v1)
 	h.routeSpaces(v1)
 	h.routeResources(v1)
 	h.routeWritten(v1)

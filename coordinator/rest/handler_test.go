@@ -245,7 +245,7 @@ func adminRoutes() []string {
 		"POST /authorities", "GET /authorities", "DELETE /authorities/a",
 		"POST /operatorcertificates", "GET /operatorcertificates", "DELETE /operatorcertificates/o",
 		"GET /nodebans", "POST /nodes/n/ban", "DELETE /nodes/n/ban",
-		"GET /resourcequotas", "GET /quotabindings", "POST /quotatrees/t/reclaim", "PATCH /quota",
+		"GET /resourcequotas", "GET /quotabindings", "POST /quotatrees/t/reclaim", "PATCH /quota", "GET /featurelevel", "PATCH /featurelevel",
 		"POST /tokens", "GET /tokens", "GET /tokens/t", "DELETE /tokens/t", "POST /tokens/t/rotate", "GET /rolebindings", "GET /rolebindings/b",
 	}
 	for _, one := range []string{"/namespaces/ml-team/resourcequotas/x", "/quotatrees/x", "/quotaforests/x", "/quotabindings/ml-team", "/tenants/ml-team", "/namespaces/ml-team", "/rolebindings/x"} {

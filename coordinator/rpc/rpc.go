@@ -20,6 +20,7 @@ import (
 	"github.com/musterd/muster/coordinator/era"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
+	"github.com/musterd/muster/level"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/wire"
@@ -91,8 +92,9 @@ func (s *Server) Register(ctx context.Context, r *musterv1.RegisterRequest) (*mu
 	if err != nil {
 		return nil, storeStatus(err, "register "+string(node))
 	}
+	known := record.KnownLevel{Level: level.Level(r.GetFeatureLevel())}
 	for range attempts {
-		done, err := s.register(ctx, node, identity, fresh)
+		done, err := s.register(ctx, node, identity, fresh, known)
 		if err != nil {
 			return nil, storeStatus(err, "register "+string(node))
 		}
@@ -133,18 +135,18 @@ func checkAssumeDead(millis int64) error {
 }
 
 // register tries once; it returns nil when another writer was faster.
-func (s *Server) register(ctx context.Context, node resource.NodeID, who record.NodeIdentity, fresh record.NodeSpec) (*musterv1.RegisterResponse, error) {
+func (s *Server) register(ctx context.Context, node resource.NodeID, who record.NodeIdentity, fresh record.NodeSpec, known record.KnownLevel) (*musterv1.RegisterResponse, error) {
 	identityKey, specKey := record.NodeIdentityKey(node), record.NodeSpecKey(node)
 	identity, _, _, err := s.Store.Get(ctx, identityKey)
 	if err != nil {
 		return nil, err
 	}
-	spec, known, _, err := s.Store.Get(ctx, specKey)
+	spec, found, _, err := s.Store.Get(ctx, specKey)
 	if err != nil {
 		return nil, err
 	}
 	var old record.NodeSpec
-	if known {
+	if found {
 		old, err = record.Decode[record.NodeSpec](specKey, spec.Value)
 		if err != nil {
 			return nil, err
@@ -165,6 +167,9 @@ func (s *Server) register(ctx context.Context, node resource.NodeID, who record.
 	t := record.Txn{
 		If:   []record.Compare{record.ModRevIs(identityKey, identity.ModRev), record.ModRevIs(specKey, spec.ModRev)},
 		Then: []record.Op{record.Put(specKey, value)},
+	}
+	if err := s.checkLevel(ctx, node, known, fresh, &t); err != nil {
+		return nil, err
 	}
 	same := false
 	if identity.ModRev != 0 {

@@ -40,6 +40,7 @@ const (
 	KindQueues          Kind = "queues"          // rules for the work that waits
 	KindPriorityClasses Kind = "priorityclasses" // names for priorities
 	KindQuotaModes      Kind = "quotamodes"      // of the cluster: one
+	KindFeatureLevels   Kind = "featurelevels"   // of the cluster: one
 	KindEvents          Kind = "events"          // of objects; those of nodes are in no namespace
 	KindWhoAmI          Kind = "whoami"          // of the caller
 )
@@ -145,7 +146,8 @@ func table() map[Kind]rights {
 		KindAuthorities: only(Admins, kept...), KindOperators: only(Admins, kept...),
 		KindUsage:   only(Tenants, VerbGet), // of its own tenant alone: AuthorizeTenant
 		KindTenants: tenants, KindNamespaces: namespaces, KindResources: names, KindQueues: names, KindPriorityClasses: names,
-		KindQuotaModes: {verbs: map[Verb]Roles{VerbGet: Tenants, VerbPatch: Admins}},
+		KindQuotaModes:    {verbs: map[Verb]Roles{VerbGet: Tenants, VerbPatch: Admins}},
+		KindFeatureLevels: {verbs: map[Verb]Roles{VerbGet: Operators, VerbPatch: Admins}},
 		// Which of these a tenant-admin may see and change depends on the tenant that the
 		// object names: MayGrant.
 		KindAccessTokens: only(TenantAdmins, VerbGet, VerbList, VerbWatch, VerbCreate, VerbDelete, VerbRotate),

@@ -73,6 +73,8 @@ func TestAuthorize(t *testing.T) {
 		"an editor lists namespaces, which shows its own":    {vision, service.VerbList, service.KindNamespaces, "", 0, ""},
 		"an editor reads the mode of quota":                  {vision, service.VerbGet, service.KindQuotaModes, "", 0, ""},
 		"an editor does not change the mode of quota":        {vision, service.VerbPatch, service.KindQuotaModes, "", 403, "want the role admin"},
+		"an editor does not read the feature level":          {vision, service.VerbGet, service.KindFeatureLevels, "", 403, "want the role operator or admin"},
+		"an editor does not raise the feature level":         {vision, service.VerbPatch, service.KindFeatureLevels, "", 403, "want the role admin"},
 		"nobody lists no namespaces":                         {nobody, service.VerbList, service.KindNamespaces, "", 403, `"nemo" has none`},
 		"nobody reads no tenant":                             {nobody, service.VerbGet, service.KindTenants, "vision", 404, "tenant vision not found"},
 		"an editor does not read the cluster's metrics":      {vision, service.VerbGet, service.KindMetrics, "", 403, "want the role operator or admin"},

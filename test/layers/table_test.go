@@ -135,6 +135,7 @@ var table = map[string]row{
 	"agent/rpc":                       {layer: adapter, neighbours: []string{"agent/usage", "pki", "proto/muster/v1", "proto/scheduler/v1", "rpcauth", "wire", "wire/limits"}},
 	"coordinator/objects/objectstest": {layer: adapter, testOnly: true},
 	"coordinator/store":               {layer: adapter},
+	"coordinator/raise":               {layer: adapter, neighbours: []string{"coordinator/store"}},
 	"coordinator/era":                 {layer: adapter, neighbours: []string{"coordinator/store"}},
 	"coordinator/store/etcd":          {layer: adapter, neighbours: []string{"coordinator/store"}},
 	"coordinator/store/mem":           {layer: adapter, neighbours: []string{"coordinator/store"}},

@@ -103,6 +103,10 @@ var sdkCalls = map[string]sdkCall{
 	"WhoAmI":       func(ctx context.Context, c *sdk.Client, _ string, _ *house) error { return fails(c.WhoAmI(ctx)) },
 	"Coordinators": func(ctx context.Context, c *sdk.Client, _ string, _ *house) error { return fails(c.Coordinators(ctx)) },
 	"QuotaMode":    func(ctx context.Context, c *sdk.Client, _ string, _ *house) error { return fails(c.QuotaMode(ctx)) },
+	"FeatureLevel": func(ctx context.Context, c *sdk.Client, _ string, _ *house) error { return fails(c.FeatureLevel(ctx)) },
+	"RaiseFeatureLevel": func(ctx context.Context, c *sdk.Client, _ string, _ *house) error {
+		return fails(c.RaiseFeatureLevel(ctx, api.FeatureLevelPatch{}))
+	},
 	"SetQuotaMode": func(ctx context.Context, c *sdk.Client, _ string, _ *house) error {
 		return fails(c.SetQuotaMode(ctx, api.QuotaModePatch{}))
 	},

@@ -232,6 +232,7 @@ var coordinatorFields = map[string]Limit{
 	"muster.v1.RegisterRequest.cluster":                  prose(maxID),
 	"muster.v1.RegisterRequest.node_id":                  nodeName,
 	"muster.v1.RegisterRequest.incarnation":              message,
+	"muster.v1.RegisterRequest.feature_level":            between(0, 1000),
 	"muster.v1.RegisterRequest.host":                     message,
 	"muster.v1.RegisterRequest.agent_addr":               id(maxID),
 	"muster.v1.RegisterRequest.version":                  prose(128),

@@ -17,7 +17,7 @@ type auditedObject struct {
 // furtherAudited are the kinds of entries that muster get does not have.
 func furtherAudited() []string {
 	return []string{
-		"tokens", "bootstraptokens", "nodebans", "authorities", "operatorcertificates", "quotamodes", "preemptions", "evictions", "consumers", "coordinators", "history", "past", "metrics", "usage", "snapshot", "audit", "whoami",
+		"tokens", "bootstraptokens", "nodebans", "authorities", "operatorcertificates", "quotamodes", "featurelevels", "preemptions", "evictions", "consumers", "coordinators", "history", "past", "metrics", "usage", "snapshot", "audit", "whoami",
 	}
 }
 

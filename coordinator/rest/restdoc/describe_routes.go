@@ -187,6 +187,11 @@ func quotaRoutes() map[string]description {
 			text: "Ends units until no node of a tree is over its quota. With dryRun nothing ends and the answer lists the units.", body: "ReclaimOptions", optional: true, answer: "QuotaReclaim", code: 200,
 			extra: []string{"dryRun"}, example: trees + "/company/reclaim?dryRun=true",
 		},
+		"GET /api/v1/featurelevel": {text: "Shows the feature level of the cluster, and the coordinators and nodes below the newest level.", answer: "FeatureLevel", code: 200, example: "/api/v1/featurelevel"},
+		"PATCH /api/v1/featurelevel": {
+			text: "Raises the feature level of the cluster. Nothing lowers the level.", body: "FeatureLevelPatch", answer: "FeatureLevel", code: 200,
+			refusals: map[int]string{409: "a coordinator or the agent of a node does not know the level, or the level is lower than the cluster's"}, example: `/api/v1/featurelevel {"level": 1}`,
+		},
 		"GET /api/v1/quota": {text: "Shows the mode of the quota trees. Each answer has a Warning header while the mode is Maintenance.", answer: "QuotaMode", code: 200, example: "/api/v1/quota"},
 		"PATCH /api/v1/quota": {
 			text: "Changes the mode of the quota trees. In Maintenance trees limit no new work; no unit moves or ends.", body: "QuotaModePatch", answer: "QuotaMode", code: 200,

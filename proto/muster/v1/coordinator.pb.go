@@ -107,7 +107,10 @@ type RegisterRequest struct {
 	MountsFolders bool `protobuf:"varint,10,opt,name=mounts_folders,json=mountsFolders,proto3" json:"mounts_folders,omitempty"`
 	// known is what the agent knows of the store's past; absent from agents of older
 	// versions.
-	Known         *KnownStore `protobuf:"bytes,11,opt,name=known,proto3" json:"known,omitempty"`
+	Known *KnownStore `protobuf:"bytes,11,opt,name=known,proto3" json:"known,omitempty"`
+	// feature_level is the newest feature level of the agent's program; absent from agents of
+	// older versions. A cluster of a higher level refuses the agent (ADR 139).
+	FeatureLevel  int32 `protobuf:"varint,12,opt,name=feature_level,json=featureLevel,proto3" json:"feature_level,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -217,6 +220,13 @@ func (x *RegisterRequest) GetKnown() *KnownStore {
 		return x.Known
 	}
 	return nil
+}
+
+func (x *RegisterRequest) GetFeatureLevel() int32 {
+	if x != nil {
+		return x.FeatureLevel
+	}
+	return 0
 }
 
 // KnownStore is what an agent knows of the store's past. The coordinator compares it with
@@ -1046,7 +1056,7 @@ var File_muster_v1_coordinator_proto protoreflect.FileDescriptor
 
 const file_muster_v1_coordinator_proto_rawDesc = "" +
 	"\n" +
-	"\x1bmuster/v1/coordinator.proto\x12\tmuster.v1\x1a\x18muster/v1/resource.proto\"\xb3\x03\n" +
+	"\x1bmuster/v1/coordinator.proto\x12\tmuster.v1\x1a\x18muster/v1/resource.proto\"\xd8\x03\n" +
 	"\x0fRegisterRequest\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x12\x17\n" +
 	"\anode_id\x18\x02 \x01(\tR\x06nodeId\x128\n" +
@@ -1061,7 +1071,8 @@ const file_muster_v1_coordinator_proto_rawDesc = "" +
 	"\x0fruns_containers\x18\t \x01(\bR\x0erunsContainers\x12%\n" +
 	"\x0emounts_folders\x18\n" +
 	" \x01(\bR\rmountsFolders\x12+\n" +
-	"\x05known\x18\v \x01(\v2\x15.muster.v1.KnownStoreR\x05known\"\xc0\x01\n" +
+	"\x05known\x18\v \x01(\v2\x15.muster.v1.KnownStoreR\x05known\x12#\n" +
+	"\rfeature_level\x18\f \x01(\x05R\ffeatureLevel\"\xc0\x01\n" +
 	"\n" +
 	"KnownStore\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x03R\brevision\x12\x14\n" +

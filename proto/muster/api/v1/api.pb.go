@@ -623,6 +623,42 @@ func (x *LogsRequest) GetFollow() bool {
 	return false
 }
 
+type GetFeatureLevelRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetFeatureLevelRequest) Reset() {
+	*x = GetFeatureLevelRequest{}
+	mi := &file_muster_api_v1_api_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetFeatureLevelRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetFeatureLevelRequest) ProtoMessage() {}
+
+func (x *GetFeatureLevelRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_api_v1_api_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetFeatureLevelRequest.ProtoReflect.Descriptor instead.
+func (*GetFeatureLevelRequest) Descriptor() ([]byte, []int) {
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{6}
+}
+
 type GetQuotaModeRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -631,7 +667,7 @@ type GetQuotaModeRequest struct {
 
 func (x *GetQuotaModeRequest) Reset() {
 	*x = GetQuotaModeRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[6]
+	mi := &file_muster_api_v1_api_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -643,7 +679,7 @@ func (x *GetQuotaModeRequest) String() string {
 func (*GetQuotaModeRequest) ProtoMessage() {}
 
 func (x *GetQuotaModeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[6]
+	mi := &file_muster_api_v1_api_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -656,7 +692,7 @@ func (x *GetQuotaModeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQuotaModeRequest.ProtoReflect.Descriptor instead.
 func (*GetQuotaModeRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{6}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{7}
 }
 
 // RemoveRequest names an object that holds nothing, and values that it must have.
@@ -671,7 +707,7 @@ type RemoveRequest struct {
 
 func (x *RemoveRequest) Reset() {
 	*x = RemoveRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[7]
+	mi := &file_muster_api_v1_api_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -683,7 +719,7 @@ func (x *RemoveRequest) String() string {
 func (*RemoveRequest) ProtoMessage() {}
 
 func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[7]
+	mi := &file_muster_api_v1_api_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -696,7 +732,7 @@ func (x *RemoveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveRequest.ProtoReflect.Descriptor instead.
 func (*RemoveRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{7}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *RemoveRequest) GetNamespace() string {
@@ -743,7 +779,7 @@ type ListAuditRequest struct {
 
 func (x *ListAuditRequest) Reset() {
 	*x = ListAuditRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[8]
+	mi := &file_muster_api_v1_api_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -755,7 +791,7 @@ func (x *ListAuditRequest) String() string {
 func (*ListAuditRequest) ProtoMessage() {}
 
 func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[8]
+	mi := &file_muster_api_v1_api_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -768,7 +804,7 @@ func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditRequest.ProtoReflect.Descriptor instead.
 func (*ListAuditRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{8}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ListAuditRequest) GetPerson() string {
@@ -856,7 +892,7 @@ type GetRequest struct {
 
 func (x *GetRequest) Reset() {
 	*x = GetRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[9]
+	mi := &file_muster_api_v1_api_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -868,7 +904,7 @@ func (x *GetRequest) String() string {
 func (*GetRequest) ProtoMessage() {}
 
 func (x *GetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[9]
+	mi := &file_muster_api_v1_api_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -881,7 +917,7 @@ func (x *GetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRequest.ProtoReflect.Descriptor instead.
 func (*GetRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{9}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *GetRequest) GetNamespace() string {
@@ -932,7 +968,7 @@ type ListRequest struct {
 
 func (x *ListRequest) Reset() {
 	*x = ListRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[10]
+	mi := &file_muster_api_v1_api_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -944,7 +980,7 @@ func (x *ListRequest) String() string {
 func (*ListRequest) ProtoMessage() {}
 
 func (x *ListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[10]
+	mi := &file_muster_api_v1_api_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -957,7 +993,7 @@ func (x *ListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequest.ProtoReflect.Descriptor instead.
 func (*ListRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{10}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ListRequest) GetNamespace() string {
@@ -1018,7 +1054,7 @@ type PatchRequest struct {
 
 func (x *PatchRequest) Reset() {
 	*x = PatchRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[11]
+	mi := &file_muster_api_v1_api_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1030,7 +1066,7 @@ func (x *PatchRequest) String() string {
 func (*PatchRequest) ProtoMessage() {}
 
 func (x *PatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[11]
+	mi := &file_muster_api_v1_api_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1043,7 +1079,7 @@ func (x *PatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PatchRequest.ProtoReflect.Descriptor instead.
 func (*PatchRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{11}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *PatchRequest) GetNamespace() string {
@@ -1087,7 +1123,7 @@ type DeleteRequest struct {
 
 func (x *DeleteRequest) Reset() {
 	*x = DeleteRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[12]
+	mi := &file_muster_api_v1_api_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1099,7 +1135,7 @@ func (x *DeleteRequest) String() string {
 func (*DeleteRequest) ProtoMessage() {}
 
 func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[12]
+	mi := &file_muster_api_v1_api_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1112,7 +1148,7 @@ func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{12}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *DeleteRequest) GetNamespace() string {
@@ -1153,7 +1189,7 @@ type BulkReleaseRequest struct {
 
 func (x *BulkReleaseRequest) Reset() {
 	*x = BulkReleaseRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[13]
+	mi := &file_muster_api_v1_api_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1165,7 +1201,7 @@ func (x *BulkReleaseRequest) String() string {
 func (*BulkReleaseRequest) ProtoMessage() {}
 
 func (x *BulkReleaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[13]
+	mi := &file_muster_api_v1_api_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1178,7 +1214,7 @@ func (x *BulkReleaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkReleaseRequest.ProtoReflect.Descriptor instead.
 func (*BulkReleaseRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{13}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *BulkReleaseRequest) GetNamespace() string {
@@ -1207,7 +1243,7 @@ type ExplainRequest struct {
 
 func (x *ExplainRequest) Reset() {
 	*x = ExplainRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[14]
+	mi := &file_muster_api_v1_api_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1219,7 +1255,7 @@ func (x *ExplainRequest) String() string {
 func (*ExplainRequest) ProtoMessage() {}
 
 func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[14]
+	mi := &file_muster_api_v1_api_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1232,7 +1268,7 @@ func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainRequest.ProtoReflect.Descriptor instead.
 func (*ExplainRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{14}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ExplainRequest) GetNamespace() string {
@@ -1271,7 +1307,7 @@ type CreateAllocationRequest struct {
 
 func (x *CreateAllocationRequest) Reset() {
 	*x = CreateAllocationRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[15]
+	mi := &file_muster_api_v1_api_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1283,7 +1319,7 @@ func (x *CreateAllocationRequest) String() string {
 func (*CreateAllocationRequest) ProtoMessage() {}
 
 func (x *CreateAllocationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[15]
+	mi := &file_muster_api_v1_api_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1296,7 +1332,7 @@ func (x *CreateAllocationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateAllocationRequest.ProtoReflect.Descriptor instead.
 func (*CreateAllocationRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{15}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *CreateAllocationRequest) GetNamespace() string {
@@ -1342,7 +1378,7 @@ type CreateJobRequest struct {
 
 func (x *CreateJobRequest) Reset() {
 	*x = CreateJobRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[16]
+	mi := &file_muster_api_v1_api_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1354,7 +1390,7 @@ func (x *CreateJobRequest) String() string {
 func (*CreateJobRequest) ProtoMessage() {}
 
 func (x *CreateJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[16]
+	mi := &file_muster_api_v1_api_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1367,7 +1403,7 @@ func (x *CreateJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateJobRequest.ProtoReflect.Descriptor instead.
 func (*CreateJobRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{16}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *CreateJobRequest) GetNamespace() string {
@@ -1408,7 +1444,7 @@ type PreemptRequest struct {
 
 func (x *PreemptRequest) Reset() {
 	*x = PreemptRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[17]
+	mi := &file_muster_api_v1_api_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1420,7 +1456,7 @@ func (x *PreemptRequest) String() string {
 func (*PreemptRequest) ProtoMessage() {}
 
 func (x *PreemptRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[17]
+	mi := &file_muster_api_v1_api_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1433,7 +1469,7 @@ func (x *PreemptRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreemptRequest.ProtoReflect.Descriptor instead.
 func (*PreemptRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{17}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *PreemptRequest) GetNamespace() string {
@@ -1459,7 +1495,7 @@ type NodeRequest struct {
 
 func (x *NodeRequest) Reset() {
 	*x = NodeRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[18]
+	mi := &file_muster_api_v1_api_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1471,7 +1507,7 @@ func (x *NodeRequest) String() string {
 func (*NodeRequest) ProtoMessage() {}
 
 func (x *NodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[18]
+	mi := &file_muster_api_v1_api_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1484,7 +1520,7 @@ func (x *NodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeRequest.ProtoReflect.Descriptor instead.
 func (*NodeRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{18}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *NodeRequest) GetName() string {
@@ -1505,7 +1541,7 @@ type RemoveNodeRequest struct {
 
 func (x *RemoveNodeRequest) Reset() {
 	*x = RemoveNodeRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[19]
+	mi := &file_muster_api_v1_api_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1517,7 +1553,7 @@ func (x *RemoveNodeRequest) String() string {
 func (*RemoveNodeRequest) ProtoMessage() {}
 
 func (x *RemoveNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[19]
+	mi := &file_muster_api_v1_api_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1530,7 +1566,7 @@ func (x *RemoveNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveNodeRequest.ProtoReflect.Descriptor instead.
 func (*RemoveNodeRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{19}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *RemoveNodeRequest) GetName() string {
@@ -1557,7 +1593,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[20]
+	mi := &file_muster_api_v1_api_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1569,7 +1605,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[20]
+	mi := &file_muster_api_v1_api_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1582,7 +1618,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{20}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *DrainRequest) GetName() string {
@@ -1609,7 +1645,7 @@ type ApproveRequest struct {
 
 func (x *ApproveRequest) Reset() {
 	*x = ApproveRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[21]
+	mi := &file_muster_api_v1_api_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1621,7 +1657,7 @@ func (x *ApproveRequest) String() string {
 func (*ApproveRequest) ProtoMessage() {}
 
 func (x *ApproveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[21]
+	mi := &file_muster_api_v1_api_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1634,7 +1670,7 @@ func (x *ApproveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApproveRequest.ProtoReflect.Descriptor instead.
 func (*ApproveRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{21}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ApproveRequest) GetName() string {
@@ -1661,7 +1697,7 @@ type FenceRequest struct {
 
 func (x *FenceRequest) Reset() {
 	*x = FenceRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[22]
+	mi := &file_muster_api_v1_api_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1673,7 +1709,7 @@ func (x *FenceRequest) String() string {
 func (*FenceRequest) ProtoMessage() {}
 
 func (x *FenceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[22]
+	mi := &file_muster_api_v1_api_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1686,7 +1722,7 @@ func (x *FenceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FenceRequest.ProtoReflect.Descriptor instead.
 func (*FenceRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{22}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *FenceRequest) GetName() string {
@@ -1713,7 +1749,7 @@ type ReconcileRequest struct {
 
 func (x *ReconcileRequest) Reset() {
 	*x = ReconcileRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[23]
+	mi := &file_muster_api_v1_api_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1725,7 +1761,7 @@ func (x *ReconcileRequest) String() string {
 func (*ReconcileRequest) ProtoMessage() {}
 
 func (x *ReconcileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[23]
+	mi := &file_muster_api_v1_api_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1738,7 +1774,7 @@ func (x *ReconcileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReconcileRequest.ProtoReflect.Descriptor instead.
 func (*ReconcileRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{23}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ReconcileRequest) GetName() string {
@@ -1766,7 +1802,7 @@ type ReclaimRequest struct {
 
 func (x *ReclaimRequest) Reset() {
 	*x = ReclaimRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[24]
+	mi := &file_muster_api_v1_api_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1778,7 +1814,7 @@ func (x *ReclaimRequest) String() string {
 func (*ReclaimRequest) ProtoMessage() {}
 
 func (x *ReclaimRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[24]
+	mi := &file_muster_api_v1_api_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1791,7 +1827,7 @@ func (x *ReclaimRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReclaimRequest.ProtoReflect.Descriptor instead.
 func (*ReclaimRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{24}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ReclaimRequest) GetName() string {
@@ -1825,7 +1861,7 @@ type RenameRequest struct {
 
 func (x *RenameRequest) Reset() {
 	*x = RenameRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[25]
+	mi := &file_muster_api_v1_api_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1837,7 +1873,7 @@ func (x *RenameRequest) String() string {
 func (*RenameRequest) ProtoMessage() {}
 
 func (x *RenameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[25]
+	mi := &file_muster_api_v1_api_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1850,7 +1886,7 @@ func (x *RenameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenameRequest.ProtoReflect.Descriptor instead.
 func (*RenameRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{25}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *RenameRequest) GetName() string {
@@ -1878,7 +1914,7 @@ type BoostRequest struct {
 
 func (x *BoostRequest) Reset() {
 	*x = BoostRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[26]
+	mi := &file_muster_api_v1_api_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1890,7 +1926,7 @@ func (x *BoostRequest) String() string {
 func (*BoostRequest) ProtoMessage() {}
 
 func (x *BoostRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[26]
+	mi := &file_muster_api_v1_api_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1903,7 +1939,7 @@ func (x *BoostRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostRequest.ProtoReflect.Descriptor instead.
 func (*BoostRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{26}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *BoostRequest) GetNamespace() string {
@@ -1935,7 +1971,7 @@ type GetClusterUtilizationRequest struct {
 
 func (x *GetClusterUtilizationRequest) Reset() {
 	*x = GetClusterUtilizationRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[27]
+	mi := &file_muster_api_v1_api_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1947,7 +1983,7 @@ func (x *GetClusterUtilizationRequest) String() string {
 func (*GetClusterUtilizationRequest) ProtoMessage() {}
 
 func (x *GetClusterUtilizationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[27]
+	mi := &file_muster_api_v1_api_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1960,7 +1996,7 @@ func (x *GetClusterUtilizationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetClusterUtilizationRequest.ProtoReflect.Descriptor instead.
 func (*GetClusterUtilizationRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{27}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{28}
 }
 
 type GetQueuesRequest struct {
@@ -1971,7 +2007,7 @@ type GetQueuesRequest struct {
 
 func (x *GetQueuesRequest) Reset() {
 	*x = GetQueuesRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[28]
+	mi := &file_muster_api_v1_api_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1983,7 +2019,7 @@ func (x *GetQueuesRequest) String() string {
 func (*GetQueuesRequest) ProtoMessage() {}
 
 func (x *GetQueuesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[28]
+	mi := &file_muster_api_v1_api_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1996,7 +2032,7 @@ func (x *GetQueuesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueuesRequest.ProtoReflect.Descriptor instead.
 func (*GetQueuesRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{28}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{29}
 }
 
 type GetTenantUsageRequest struct {
@@ -2010,7 +2046,7 @@ type GetTenantUsageRequest struct {
 
 func (x *GetTenantUsageRequest) Reset() {
 	*x = GetTenantUsageRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[29]
+	mi := &file_muster_api_v1_api_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2022,7 +2058,7 @@ func (x *GetTenantUsageRequest) String() string {
 func (*GetTenantUsageRequest) ProtoMessage() {}
 
 func (x *GetTenantUsageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[29]
+	mi := &file_muster_api_v1_api_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2035,7 +2071,7 @@ func (x *GetTenantUsageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTenantUsageRequest.ProtoReflect.Descriptor instead.
 func (*GetTenantUsageRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{29}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *GetTenantUsageRequest) GetTenant() string {
@@ -2060,7 +2096,7 @@ type ListCoordinatorsRequest struct {
 
 func (x *ListCoordinatorsRequest) Reset() {
 	*x = ListCoordinatorsRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[30]
+	mi := &file_muster_api_v1_api_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2072,7 +2108,7 @@ func (x *ListCoordinatorsRequest) String() string {
 func (*ListCoordinatorsRequest) ProtoMessage() {}
 
 func (x *ListCoordinatorsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[30]
+	mi := &file_muster_api_v1_api_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2085,7 +2121,7 @@ func (x *ListCoordinatorsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCoordinatorsRequest.ProtoReflect.Descriptor instead.
 func (*ListCoordinatorsRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{30}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{31}
 }
 
 // NameRequest names an object of a kind that has no namespaces.
@@ -2099,7 +2135,7 @@ type NameRequest struct {
 
 func (x *NameRequest) Reset() {
 	*x = NameRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[31]
+	mi := &file_muster_api_v1_api_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2111,7 +2147,7 @@ func (x *NameRequest) String() string {
 func (*NameRequest) ProtoMessage() {}
 
 func (x *NameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[31]
+	mi := &file_muster_api_v1_api_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2124,7 +2160,7 @@ func (x *NameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NameRequest.ProtoReflect.Descriptor instead.
 func (*NameRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{31}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *NameRequest) GetName() string {
@@ -2151,7 +2187,7 @@ type RotateRequest struct {
 
 func (x *RotateRequest) Reset() {
 	*x = RotateRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[32]
+	mi := &file_muster_api_v1_api_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2163,7 +2199,7 @@ func (x *RotateRequest) String() string {
 func (*RotateRequest) ProtoMessage() {}
 
 func (x *RotateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[32]
+	mi := &file_muster_api_v1_api_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2176,7 +2212,7 @@ func (x *RotateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RotateRequest.ProtoReflect.Descriptor instead.
 func (*RotateRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{32}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *RotateRequest) GetName() string {
@@ -2205,7 +2241,7 @@ type DeleteAuthorityRequest struct {
 
 func (x *DeleteAuthorityRequest) Reset() {
 	*x = DeleteAuthorityRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[33]
+	mi := &file_muster_api_v1_api_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2217,7 +2253,7 @@ func (x *DeleteAuthorityRequest) String() string {
 func (*DeleteAuthorityRequest) ProtoMessage() {}
 
 func (x *DeleteAuthorityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[33]
+	mi := &file_muster_api_v1_api_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2230,7 +2266,7 @@ func (x *DeleteAuthorityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteAuthorityRequest.ProtoReflect.Descriptor instead.
 func (*DeleteAuthorityRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{33}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *DeleteAuthorityRequest) GetName() string {
@@ -2262,7 +2298,7 @@ type CreateAuthorityRequest struct {
 
 func (x *CreateAuthorityRequest) Reset() {
 	*x = CreateAuthorityRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[34]
+	mi := &file_muster_api_v1_api_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2274,7 +2310,7 @@ func (x *CreateAuthorityRequest) String() string {
 func (*CreateAuthorityRequest) ProtoMessage() {}
 
 func (x *CreateAuthorityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[34]
+	mi := &file_muster_api_v1_api_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2287,7 +2323,7 @@ func (x *CreateAuthorityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateAuthorityRequest.ProtoReflect.Descriptor instead.
 func (*CreateAuthorityRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{34}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{35}
 }
 
 type ListBootstrapTokensRequest struct {
@@ -2298,7 +2334,7 @@ type ListBootstrapTokensRequest struct {
 
 func (x *ListBootstrapTokensRequest) Reset() {
 	*x = ListBootstrapTokensRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[35]
+	mi := &file_muster_api_v1_api_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2310,7 +2346,7 @@ func (x *ListBootstrapTokensRequest) String() string {
 func (*ListBootstrapTokensRequest) ProtoMessage() {}
 
 func (x *ListBootstrapTokensRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[35]
+	mi := &file_muster_api_v1_api_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2323,7 +2359,7 @@ func (x *ListBootstrapTokensRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBootstrapTokensRequest.ProtoReflect.Descriptor instead.
 func (*ListBootstrapTokensRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{35}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{36}
 }
 
 type ListAuthoritiesRequest struct {
@@ -2334,7 +2370,7 @@ type ListAuthoritiesRequest struct {
 
 func (x *ListAuthoritiesRequest) Reset() {
 	*x = ListAuthoritiesRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[36]
+	mi := &file_muster_api_v1_api_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2346,7 +2382,7 @@ func (x *ListAuthoritiesRequest) String() string {
 func (*ListAuthoritiesRequest) ProtoMessage() {}
 
 func (x *ListAuthoritiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[36]
+	mi := &file_muster_api_v1_api_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2359,7 +2395,7 @@ func (x *ListAuthoritiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuthoritiesRequest.ProtoReflect.Descriptor instead.
 func (*ListAuthoritiesRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{36}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{37}
 }
 
 type ListOperatorCertificatesRequest struct {
@@ -2370,7 +2406,7 @@ type ListOperatorCertificatesRequest struct {
 
 func (x *ListOperatorCertificatesRequest) Reset() {
 	*x = ListOperatorCertificatesRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[37]
+	mi := &file_muster_api_v1_api_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2382,7 +2418,7 @@ func (x *ListOperatorCertificatesRequest) String() string {
 func (*ListOperatorCertificatesRequest) ProtoMessage() {}
 
 func (x *ListOperatorCertificatesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[37]
+	mi := &file_muster_api_v1_api_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2395,7 +2431,7 @@ func (x *ListOperatorCertificatesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOperatorCertificatesRequest.ProtoReflect.Descriptor instead.
 func (*ListOperatorCertificatesRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{37}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{38}
 }
 
 type ListNodeBansRequest struct {
@@ -2406,7 +2442,7 @@ type ListNodeBansRequest struct {
 
 func (x *ListNodeBansRequest) Reset() {
 	*x = ListNodeBansRequest{}
-	mi := &file_muster_api_v1_api_proto_msgTypes[38]
+	mi := &file_muster_api_v1_api_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2418,7 +2454,7 @@ func (x *ListNodeBansRequest) String() string {
 func (*ListNodeBansRequest) ProtoMessage() {}
 
 func (x *ListNodeBansRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_api_proto_msgTypes[38]
+	mi := &file_muster_api_v1_api_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2431,7 +2467,7 @@ func (x *ListNodeBansRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodeBansRequest.ProtoReflect.Descriptor instead.
 func (*ListNodeBansRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{38}
+	return file_muster_api_v1_api_proto_rawDescGZIP(), []int{39}
 }
 
 var File_muster_api_v1_api_proto protoreflect.FileDescriptor
@@ -2481,7 +2517,8 @@ const file_muster_api_v1_api_proto_rawDesc = "" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1b\n" +
 	"\x06member\x18\x03 \x01(\x05H\x00R\x06member\x88\x01\x01\x12\x16\n" +
 	"\x06follow\x18\x04 \x01(\bR\x06followB\t\n" +
-	"\a_member\"\x15\n" +
+	"\a_member\"\x18\n" +
+	"\x16GetFeatureLevelRequest\"\x15\n" +
 	"\x13GetQuotaModeRequest\"\x85\x01\n" +
 	"\rRemoveRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
@@ -2760,7 +2797,10 @@ const file_muster_api_v1_api_proto_rawDesc = "" +
 	"\tGetStatus\x12&.muster.api.v1.GetHistoryStatusRequest\x1a\x1c.muster.api.v1.HistoryStatus\x12K\n" +
 	"\x06Verify\x12#.muster.api.v1.VerifyHistoryRequest\x1a\x1c.muster.api.v1.HistoryReport\x12M\n" +
 	"\aRebuild\x12$.muster.api.v1.RebuildHistoryRequest\x1a\x1c.muster.api.v1.HistoryReport\x12L\n" +
-	"\x05Prune\x12\".muster.api.v1.PruneHistoryRequest\x1a\x1f.muster.api.v1.HistoryRetention2\x93\x01\n" +
+	"\x05Prune\x12\".muster.api.v1.PruneHistoryRequest\x1a\x1f.muster.api.v1.HistoryRetention2\xa2\x01\n" +
+	"\rFeatureLevels\x12I\n" +
+	"\x03Get\x12%.muster.api.v1.GetFeatureLevelRequest\x1a\x1b.muster.api.v1.FeatureLevel\x12F\n" +
+	"\x05Patch\x12 .muster.api.v1.FeatureLevelPatch\x1a\x1b.muster.api.v1.FeatureLevel2\x93\x01\n" +
 	"\n" +
 	"QuotaModes\x12C\n" +
 	"\x03Get\x12\".muster.api.v1.GetQuotaModeRequest\x1a\x18.muster.api.v1.QuotaMode\x12@\n" +
@@ -2784,7 +2824,7 @@ func file_muster_api_v1_api_proto_rawDescGZIP() []byte {
 	return file_muster_api_v1_api_proto_rawDescData
 }
 
-var file_muster_api_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
+var file_muster_api_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 40)
 var file_muster_api_v1_api_proto_goTypes = []any{
 	(*ExecRequest)(nil),                     // 0: muster.api.v1.ExecRequest
 	(*ExecOpen)(nil),                        // 1: muster.api.v1.ExecOpen
@@ -2792,463 +2832,470 @@ var file_muster_api_v1_api_proto_goTypes = []any{
 	(*ExecAnswer)(nil),                      // 3: muster.api.v1.ExecAnswer
 	(*ExecExit)(nil),                        // 4: muster.api.v1.ExecExit
 	(*LogsRequest)(nil),                     // 5: muster.api.v1.LogsRequest
-	(*GetQuotaModeRequest)(nil),             // 6: muster.api.v1.GetQuotaModeRequest
-	(*RemoveRequest)(nil),                   // 7: muster.api.v1.RemoveRequest
-	(*ListAuditRequest)(nil),                // 8: muster.api.v1.ListAuditRequest
-	(*GetRequest)(nil),                      // 9: muster.api.v1.GetRequest
-	(*ListRequest)(nil),                     // 10: muster.api.v1.ListRequest
-	(*PatchRequest)(nil),                    // 11: muster.api.v1.PatchRequest
-	(*DeleteRequest)(nil),                   // 12: muster.api.v1.DeleteRequest
-	(*BulkReleaseRequest)(nil),              // 13: muster.api.v1.BulkReleaseRequest
-	(*ExplainRequest)(nil),                  // 14: muster.api.v1.ExplainRequest
-	(*CreateAllocationRequest)(nil),         // 15: muster.api.v1.CreateAllocationRequest
-	(*CreateJobRequest)(nil),                // 16: muster.api.v1.CreateJobRequest
-	(*PreemptRequest)(nil),                  // 17: muster.api.v1.PreemptRequest
-	(*NodeRequest)(nil),                     // 18: muster.api.v1.NodeRequest
-	(*RemoveNodeRequest)(nil),               // 19: muster.api.v1.RemoveNodeRequest
-	(*DrainRequest)(nil),                    // 20: muster.api.v1.DrainRequest
-	(*ApproveRequest)(nil),                  // 21: muster.api.v1.ApproveRequest
-	(*FenceRequest)(nil),                    // 22: muster.api.v1.FenceRequest
-	(*ReconcileRequest)(nil),                // 23: muster.api.v1.ReconcileRequest
-	(*ReclaimRequest)(nil),                  // 24: muster.api.v1.ReclaimRequest
-	(*RenameRequest)(nil),                   // 25: muster.api.v1.RenameRequest
-	(*BoostRequest)(nil),                    // 26: muster.api.v1.BoostRequest
-	(*GetClusterUtilizationRequest)(nil),    // 27: muster.api.v1.GetClusterUtilizationRequest
-	(*GetQueuesRequest)(nil),                // 28: muster.api.v1.GetQueuesRequest
-	(*GetTenantUsageRequest)(nil),           // 29: muster.api.v1.GetTenantUsageRequest
-	(*ListCoordinatorsRequest)(nil),         // 30: muster.api.v1.ListCoordinatorsRequest
-	(*NameRequest)(nil),                     // 31: muster.api.v1.NameRequest
-	(*RotateRequest)(nil),                   // 32: muster.api.v1.RotateRequest
-	(*DeleteAuthorityRequest)(nil),          // 33: muster.api.v1.DeleteAuthorityRequest
-	(*CreateAuthorityRequest)(nil),          // 34: muster.api.v1.CreateAuthorityRequest
-	(*ListBootstrapTokensRequest)(nil),      // 35: muster.api.v1.ListBootstrapTokensRequest
-	(*ListAuthoritiesRequest)(nil),          // 36: muster.api.v1.ListAuthoritiesRequest
-	(*ListOperatorCertificatesRequest)(nil), // 37: muster.api.v1.ListOperatorCertificatesRequest
-	(*ListNodeBansRequest)(nil),             // 38: muster.api.v1.ListNodeBansRequest
-	(*Preconditions)(nil),                   // 39: muster.api.v1.Preconditions
-	(*durationpb.Duration)(nil),             // 40: google.protobuf.Duration
-	(*structpb.Struct)(nil),                 // 41: google.protobuf.Struct
-	(*DeleteOptions)(nil),                   // 42: muster.api.v1.DeleteOptions
-	(*BulkReleaseOptions)(nil),              // 43: muster.api.v1.BulkReleaseOptions
-	(*Allocation)(nil),                      // 44: muster.api.v1.Allocation
-	(*Job)(nil),                             // 45: muster.api.v1.Job
-	(*PreemptionRequest)(nil),               // 46: muster.api.v1.PreemptionRequest
-	(*DrainOptions)(nil),                    // 47: muster.api.v1.DrainOptions
-	(*ApproveOptions)(nil),                  // 48: muster.api.v1.ApproveOptions
-	(*FenceOptions)(nil),                    // 49: muster.api.v1.FenceOptions
-	(*ReconcileOptions)(nil),                // 50: muster.api.v1.ReconcileOptions
-	(*ReclaimOptions)(nil),                  // 51: muster.api.v1.ReclaimOptions
-	(*QuotaRename)(nil),                     // 52: muster.api.v1.QuotaRename
-	(*BoostOptions)(nil),                    // 53: muster.api.v1.BoostOptions
-	(*RotateOptions)(nil),                   // 54: muster.api.v1.RotateOptions
-	(*WatchRequest)(nil),                    // 55: muster.api.v1.WatchRequest
-	(*Node)(nil),                            // 56: muster.api.v1.Node
-	(*WatchEvictionsRequest)(nil),           // 57: muster.api.v1.WatchEvictionsRequest
-	(*ResourceQuota)(nil),                   // 58: muster.api.v1.ResourceQuota
-	(*QuotaTree)(nil),                       // 59: muster.api.v1.QuotaTree
-	(*Consumer)(nil),                        // 60: muster.api.v1.Consumer
-	(*QuotaForest)(nil),                     // 61: muster.api.v1.QuotaForest
-	(*QuotaBinding)(nil),                    // 62: muster.api.v1.QuotaBinding
-	(*Tenant)(nil),                          // 63: muster.api.v1.Tenant
-	(*Resource)(nil),                        // 64: muster.api.v1.Resource
-	(*PriorityClass)(nil),                   // 65: muster.api.v1.PriorityClass
-	(*Queue)(nil),                           // 66: muster.api.v1.Queue
-	(*Namespace)(nil),                       // 67: muster.api.v1.Namespace
-	(*AccessToken)(nil),                     // 68: muster.api.v1.AccessToken
-	(*RoleBinding)(nil),                     // 69: muster.api.v1.RoleBinding
-	(*BootstrapToken)(nil),                  // 70: muster.api.v1.BootstrapToken
-	(*OperatorCertificate)(nil),             // 71: muster.api.v1.OperatorCertificate
-	(*NodeBan)(nil),                         // 72: muster.api.v1.NodeBan
-	(*ListPastRequest)(nil),                 // 73: muster.api.v1.ListPastRequest
-	(*GetHistoryStatusRequest)(nil),         // 74: muster.api.v1.GetHistoryStatusRequest
-	(*VerifyHistoryRequest)(nil),            // 75: muster.api.v1.VerifyHistoryRequest
-	(*RebuildHistoryRequest)(nil),           // 76: muster.api.v1.RebuildHistoryRequest
-	(*PruneHistoryRequest)(nil),             // 77: muster.api.v1.PruneHistoryRequest
-	(*QuotaModePatch)(nil),                  // 78: muster.api.v1.QuotaModePatch
-	(*Explanation)(nil),                     // 79: muster.api.v1.Explanation
-	(*AllocationList)(nil),                  // 80: muster.api.v1.AllocationList
-	(*AllocationWatchEvent)(nil),            // 81: muster.api.v1.AllocationWatchEvent
-	(*BulkRelease)(nil),                     // 82: muster.api.v1.BulkRelease
-	(*QuotaExplanation)(nil),                // 83: muster.api.v1.QuotaExplanation
-	(*Preemption)(nil),                      // 84: muster.api.v1.Preemption
-	(*JobList)(nil),                         // 85: muster.api.v1.JobList
-	(*JobWatchEvent)(nil),                   // 86: muster.api.v1.JobWatchEvent
-	(*Boost)(nil),                           // 87: muster.api.v1.Boost
-	(*LogChunk)(nil),                        // 88: muster.api.v1.LogChunk
-	(*NodeList)(nil),                        // 89: muster.api.v1.NodeList
-	(*NodeWatchEvent)(nil),                  // 90: muster.api.v1.NodeWatchEvent
-	(*Drain)(nil),                           // 91: muster.api.v1.Drain
-	(*Reconciliation)(nil),                  // 92: muster.api.v1.Reconciliation
-	(*EvictionNoticeList)(nil),              // 93: muster.api.v1.EvictionNoticeList
-	(*EvictionWatchEvent)(nil),              // 94: muster.api.v1.EvictionWatchEvent
-	(*CoordinatorList)(nil),                 // 95: muster.api.v1.CoordinatorList
-	(*ResourceQuotaList)(nil),               // 96: muster.api.v1.ResourceQuotaList
-	(*ResourceQuotaWatchEvent)(nil),         // 97: muster.api.v1.ResourceQuotaWatchEvent
-	(*QuotaTreeList)(nil),                   // 98: muster.api.v1.QuotaTreeList
-	(*QuotaTreeWatchEvent)(nil),             // 99: muster.api.v1.QuotaTreeWatchEvent
-	(*QuotaReclaim)(nil),                    // 100: muster.api.v1.QuotaReclaim
-	(*QuotaDryRun)(nil),                     // 101: muster.api.v1.QuotaDryRun
-	(*QuotaForestList)(nil),                 // 102: muster.api.v1.QuotaForestList
-	(*QuotaForestWatchEvent)(nil),           // 103: muster.api.v1.QuotaForestWatchEvent
-	(*QuotaBindingList)(nil),                // 104: muster.api.v1.QuotaBindingList
-	(*QuotaBindingWatchEvent)(nil),          // 105: muster.api.v1.QuotaBindingWatchEvent
-	(*TenantList)(nil),                      // 106: muster.api.v1.TenantList
-	(*TenantWatchEvent)(nil),                // 107: muster.api.v1.TenantWatchEvent
-	(*ResourceList)(nil),                    // 108: muster.api.v1.ResourceList
-	(*ResourceWatchEvent)(nil),              // 109: muster.api.v1.ResourceWatchEvent
-	(*PriorityClassList)(nil),               // 110: muster.api.v1.PriorityClassList
-	(*PriorityClassWatchEvent)(nil),         // 111: muster.api.v1.PriorityClassWatchEvent
-	(*QueueList)(nil),                       // 112: muster.api.v1.QueueList
-	(*QueueWatchEvent)(nil),                 // 113: muster.api.v1.QueueWatchEvent
-	(*NamespaceList)(nil),                   // 114: muster.api.v1.NamespaceList
-	(*NamespaceWatchEvent)(nil),             // 115: muster.api.v1.NamespaceWatchEvent
-	(*AccessTokenList)(nil),                 // 116: muster.api.v1.AccessTokenList
-	(*AccessTokenWatchEvent)(nil),           // 117: muster.api.v1.AccessTokenWatchEvent
-	(*RoleBindingList)(nil),                 // 118: muster.api.v1.RoleBindingList
-	(*RoleBindingWatchEvent)(nil),           // 119: muster.api.v1.RoleBindingWatchEvent
-	(*BootstrapTokenList)(nil),              // 120: muster.api.v1.BootstrapTokenList
-	(*Authority)(nil),                       // 121: muster.api.v1.Authority
-	(*AuthorityList)(nil),                   // 122: muster.api.v1.AuthorityList
-	(*OperatorCertificateList)(nil),         // 123: muster.api.v1.OperatorCertificateList
-	(*NodeBanList)(nil),                     // 124: muster.api.v1.NodeBanList
-	(*ClusterUtilization)(nil),              // 125: muster.api.v1.ClusterUtilization
-	(*QueueUsage)(nil),                      // 126: muster.api.v1.QueueUsage
-	(*TenantUsage)(nil),                     // 127: muster.api.v1.TenantUsage
-	(*PastAllocationList)(nil),              // 128: muster.api.v1.PastAllocationList
-	(*PastPreemptionList)(nil),              // 129: muster.api.v1.PastPreemptionList
-	(*PastEventList)(nil),                   // 130: muster.api.v1.PastEventList
-	(*HistoryStatus)(nil),                   // 131: muster.api.v1.HistoryStatus
-	(*HistoryReport)(nil),                   // 132: muster.api.v1.HistoryReport
-	(*HistoryRetention)(nil),                // 133: muster.api.v1.HistoryRetention
-	(*QuotaMode)(nil),                       // 134: muster.api.v1.QuotaMode
-	(*Event)(nil),                           // 135: muster.api.v1.Event
-	(*EventList)(nil),                       // 136: muster.api.v1.EventList
-	(*EventWatchEvent)(nil),                 // 137: muster.api.v1.EventWatchEvent
-	(*AuditEntryList)(nil),                  // 138: muster.api.v1.AuditEntryList
+	(*GetFeatureLevelRequest)(nil),          // 6: muster.api.v1.GetFeatureLevelRequest
+	(*GetQuotaModeRequest)(nil),             // 7: muster.api.v1.GetQuotaModeRequest
+	(*RemoveRequest)(nil),                   // 8: muster.api.v1.RemoveRequest
+	(*ListAuditRequest)(nil),                // 9: muster.api.v1.ListAuditRequest
+	(*GetRequest)(nil),                      // 10: muster.api.v1.GetRequest
+	(*ListRequest)(nil),                     // 11: muster.api.v1.ListRequest
+	(*PatchRequest)(nil),                    // 12: muster.api.v1.PatchRequest
+	(*DeleteRequest)(nil),                   // 13: muster.api.v1.DeleteRequest
+	(*BulkReleaseRequest)(nil),              // 14: muster.api.v1.BulkReleaseRequest
+	(*ExplainRequest)(nil),                  // 15: muster.api.v1.ExplainRequest
+	(*CreateAllocationRequest)(nil),         // 16: muster.api.v1.CreateAllocationRequest
+	(*CreateJobRequest)(nil),                // 17: muster.api.v1.CreateJobRequest
+	(*PreemptRequest)(nil),                  // 18: muster.api.v1.PreemptRequest
+	(*NodeRequest)(nil),                     // 19: muster.api.v1.NodeRequest
+	(*RemoveNodeRequest)(nil),               // 20: muster.api.v1.RemoveNodeRequest
+	(*DrainRequest)(nil),                    // 21: muster.api.v1.DrainRequest
+	(*ApproveRequest)(nil),                  // 22: muster.api.v1.ApproveRequest
+	(*FenceRequest)(nil),                    // 23: muster.api.v1.FenceRequest
+	(*ReconcileRequest)(nil),                // 24: muster.api.v1.ReconcileRequest
+	(*ReclaimRequest)(nil),                  // 25: muster.api.v1.ReclaimRequest
+	(*RenameRequest)(nil),                   // 26: muster.api.v1.RenameRequest
+	(*BoostRequest)(nil),                    // 27: muster.api.v1.BoostRequest
+	(*GetClusterUtilizationRequest)(nil),    // 28: muster.api.v1.GetClusterUtilizationRequest
+	(*GetQueuesRequest)(nil),                // 29: muster.api.v1.GetQueuesRequest
+	(*GetTenantUsageRequest)(nil),           // 30: muster.api.v1.GetTenantUsageRequest
+	(*ListCoordinatorsRequest)(nil),         // 31: muster.api.v1.ListCoordinatorsRequest
+	(*NameRequest)(nil),                     // 32: muster.api.v1.NameRequest
+	(*RotateRequest)(nil),                   // 33: muster.api.v1.RotateRequest
+	(*DeleteAuthorityRequest)(nil),          // 34: muster.api.v1.DeleteAuthorityRequest
+	(*CreateAuthorityRequest)(nil),          // 35: muster.api.v1.CreateAuthorityRequest
+	(*ListBootstrapTokensRequest)(nil),      // 36: muster.api.v1.ListBootstrapTokensRequest
+	(*ListAuthoritiesRequest)(nil),          // 37: muster.api.v1.ListAuthoritiesRequest
+	(*ListOperatorCertificatesRequest)(nil), // 38: muster.api.v1.ListOperatorCertificatesRequest
+	(*ListNodeBansRequest)(nil),             // 39: muster.api.v1.ListNodeBansRequest
+	(*Preconditions)(nil),                   // 40: muster.api.v1.Preconditions
+	(*durationpb.Duration)(nil),             // 41: google.protobuf.Duration
+	(*structpb.Struct)(nil),                 // 42: google.protobuf.Struct
+	(*DeleteOptions)(nil),                   // 43: muster.api.v1.DeleteOptions
+	(*BulkReleaseOptions)(nil),              // 44: muster.api.v1.BulkReleaseOptions
+	(*Allocation)(nil),                      // 45: muster.api.v1.Allocation
+	(*Job)(nil),                             // 46: muster.api.v1.Job
+	(*PreemptionRequest)(nil),               // 47: muster.api.v1.PreemptionRequest
+	(*DrainOptions)(nil),                    // 48: muster.api.v1.DrainOptions
+	(*ApproveOptions)(nil),                  // 49: muster.api.v1.ApproveOptions
+	(*FenceOptions)(nil),                    // 50: muster.api.v1.FenceOptions
+	(*ReconcileOptions)(nil),                // 51: muster.api.v1.ReconcileOptions
+	(*ReclaimOptions)(nil),                  // 52: muster.api.v1.ReclaimOptions
+	(*QuotaRename)(nil),                     // 53: muster.api.v1.QuotaRename
+	(*BoostOptions)(nil),                    // 54: muster.api.v1.BoostOptions
+	(*RotateOptions)(nil),                   // 55: muster.api.v1.RotateOptions
+	(*WatchRequest)(nil),                    // 56: muster.api.v1.WatchRequest
+	(*Node)(nil),                            // 57: muster.api.v1.Node
+	(*WatchEvictionsRequest)(nil),           // 58: muster.api.v1.WatchEvictionsRequest
+	(*ResourceQuota)(nil),                   // 59: muster.api.v1.ResourceQuota
+	(*QuotaTree)(nil),                       // 60: muster.api.v1.QuotaTree
+	(*Consumer)(nil),                        // 61: muster.api.v1.Consumer
+	(*QuotaForest)(nil),                     // 62: muster.api.v1.QuotaForest
+	(*QuotaBinding)(nil),                    // 63: muster.api.v1.QuotaBinding
+	(*Tenant)(nil),                          // 64: muster.api.v1.Tenant
+	(*Resource)(nil),                        // 65: muster.api.v1.Resource
+	(*PriorityClass)(nil),                   // 66: muster.api.v1.PriorityClass
+	(*Queue)(nil),                           // 67: muster.api.v1.Queue
+	(*Namespace)(nil),                       // 68: muster.api.v1.Namespace
+	(*AccessToken)(nil),                     // 69: muster.api.v1.AccessToken
+	(*RoleBinding)(nil),                     // 70: muster.api.v1.RoleBinding
+	(*BootstrapToken)(nil),                  // 71: muster.api.v1.BootstrapToken
+	(*OperatorCertificate)(nil),             // 72: muster.api.v1.OperatorCertificate
+	(*NodeBan)(nil),                         // 73: muster.api.v1.NodeBan
+	(*ListPastRequest)(nil),                 // 74: muster.api.v1.ListPastRequest
+	(*GetHistoryStatusRequest)(nil),         // 75: muster.api.v1.GetHistoryStatusRequest
+	(*VerifyHistoryRequest)(nil),            // 76: muster.api.v1.VerifyHistoryRequest
+	(*RebuildHistoryRequest)(nil),           // 77: muster.api.v1.RebuildHistoryRequest
+	(*PruneHistoryRequest)(nil),             // 78: muster.api.v1.PruneHistoryRequest
+	(*FeatureLevelPatch)(nil),               // 79: muster.api.v1.FeatureLevelPatch
+	(*QuotaModePatch)(nil),                  // 80: muster.api.v1.QuotaModePatch
+	(*Explanation)(nil),                     // 81: muster.api.v1.Explanation
+	(*AllocationList)(nil),                  // 82: muster.api.v1.AllocationList
+	(*AllocationWatchEvent)(nil),            // 83: muster.api.v1.AllocationWatchEvent
+	(*BulkRelease)(nil),                     // 84: muster.api.v1.BulkRelease
+	(*QuotaExplanation)(nil),                // 85: muster.api.v1.QuotaExplanation
+	(*Preemption)(nil),                      // 86: muster.api.v1.Preemption
+	(*JobList)(nil),                         // 87: muster.api.v1.JobList
+	(*JobWatchEvent)(nil),                   // 88: muster.api.v1.JobWatchEvent
+	(*Boost)(nil),                           // 89: muster.api.v1.Boost
+	(*LogChunk)(nil),                        // 90: muster.api.v1.LogChunk
+	(*NodeList)(nil),                        // 91: muster.api.v1.NodeList
+	(*NodeWatchEvent)(nil),                  // 92: muster.api.v1.NodeWatchEvent
+	(*Drain)(nil),                           // 93: muster.api.v1.Drain
+	(*Reconciliation)(nil),                  // 94: muster.api.v1.Reconciliation
+	(*EvictionNoticeList)(nil),              // 95: muster.api.v1.EvictionNoticeList
+	(*EvictionWatchEvent)(nil),              // 96: muster.api.v1.EvictionWatchEvent
+	(*CoordinatorList)(nil),                 // 97: muster.api.v1.CoordinatorList
+	(*ResourceQuotaList)(nil),               // 98: muster.api.v1.ResourceQuotaList
+	(*ResourceQuotaWatchEvent)(nil),         // 99: muster.api.v1.ResourceQuotaWatchEvent
+	(*QuotaTreeList)(nil),                   // 100: muster.api.v1.QuotaTreeList
+	(*QuotaTreeWatchEvent)(nil),             // 101: muster.api.v1.QuotaTreeWatchEvent
+	(*QuotaReclaim)(nil),                    // 102: muster.api.v1.QuotaReclaim
+	(*QuotaDryRun)(nil),                     // 103: muster.api.v1.QuotaDryRun
+	(*QuotaForestList)(nil),                 // 104: muster.api.v1.QuotaForestList
+	(*QuotaForestWatchEvent)(nil),           // 105: muster.api.v1.QuotaForestWatchEvent
+	(*QuotaBindingList)(nil),                // 106: muster.api.v1.QuotaBindingList
+	(*QuotaBindingWatchEvent)(nil),          // 107: muster.api.v1.QuotaBindingWatchEvent
+	(*TenantList)(nil),                      // 108: muster.api.v1.TenantList
+	(*TenantWatchEvent)(nil),                // 109: muster.api.v1.TenantWatchEvent
+	(*ResourceList)(nil),                    // 110: muster.api.v1.ResourceList
+	(*ResourceWatchEvent)(nil),              // 111: muster.api.v1.ResourceWatchEvent
+	(*PriorityClassList)(nil),               // 112: muster.api.v1.PriorityClassList
+	(*PriorityClassWatchEvent)(nil),         // 113: muster.api.v1.PriorityClassWatchEvent
+	(*QueueList)(nil),                       // 114: muster.api.v1.QueueList
+	(*QueueWatchEvent)(nil),                 // 115: muster.api.v1.QueueWatchEvent
+	(*NamespaceList)(nil),                   // 116: muster.api.v1.NamespaceList
+	(*NamespaceWatchEvent)(nil),             // 117: muster.api.v1.NamespaceWatchEvent
+	(*AccessTokenList)(nil),                 // 118: muster.api.v1.AccessTokenList
+	(*AccessTokenWatchEvent)(nil),           // 119: muster.api.v1.AccessTokenWatchEvent
+	(*RoleBindingList)(nil),                 // 120: muster.api.v1.RoleBindingList
+	(*RoleBindingWatchEvent)(nil),           // 121: muster.api.v1.RoleBindingWatchEvent
+	(*BootstrapTokenList)(nil),              // 122: muster.api.v1.BootstrapTokenList
+	(*Authority)(nil),                       // 123: muster.api.v1.Authority
+	(*AuthorityList)(nil),                   // 124: muster.api.v1.AuthorityList
+	(*OperatorCertificateList)(nil),         // 125: muster.api.v1.OperatorCertificateList
+	(*NodeBanList)(nil),                     // 126: muster.api.v1.NodeBanList
+	(*ClusterUtilization)(nil),              // 127: muster.api.v1.ClusterUtilization
+	(*QueueUsage)(nil),                      // 128: muster.api.v1.QueueUsage
+	(*TenantUsage)(nil),                     // 129: muster.api.v1.TenantUsage
+	(*PastAllocationList)(nil),              // 130: muster.api.v1.PastAllocationList
+	(*PastPreemptionList)(nil),              // 131: muster.api.v1.PastPreemptionList
+	(*PastEventList)(nil),                   // 132: muster.api.v1.PastEventList
+	(*HistoryStatus)(nil),                   // 133: muster.api.v1.HistoryStatus
+	(*HistoryReport)(nil),                   // 134: muster.api.v1.HistoryReport
+	(*HistoryRetention)(nil),                // 135: muster.api.v1.HistoryRetention
+	(*FeatureLevel)(nil),                    // 136: muster.api.v1.FeatureLevel
+	(*QuotaMode)(nil),                       // 137: muster.api.v1.QuotaMode
+	(*Event)(nil),                           // 138: muster.api.v1.Event
+	(*EventList)(nil),                       // 139: muster.api.v1.EventList
+	(*EventWatchEvent)(nil),                 // 140: muster.api.v1.EventWatchEvent
+	(*AuditEntryList)(nil),                  // 141: muster.api.v1.AuditEntryList
 }
 var file_muster_api_v1_api_proto_depIdxs = []int32{
 	1,   // 0: muster.api.v1.ExecRequest.open:type_name -> muster.api.v1.ExecOpen
 	2,   // 1: muster.api.v1.ExecRequest.window:type_name -> muster.api.v1.ExecWindow
 	2,   // 2: muster.api.v1.ExecOpen.window:type_name -> muster.api.v1.ExecWindow
 	4,   // 3: muster.api.v1.ExecAnswer.exit:type_name -> muster.api.v1.ExecExit
-	39,  // 4: muster.api.v1.RemoveRequest.preconditions:type_name -> muster.api.v1.Preconditions
-	40,  // 5: muster.api.v1.GetRequest.wait:type_name -> google.protobuf.Duration
-	41,  // 6: muster.api.v1.PatchRequest.patch:type_name -> google.protobuf.Struct
-	42,  // 7: muster.api.v1.DeleteRequest.options:type_name -> muster.api.v1.DeleteOptions
-	43,  // 8: muster.api.v1.BulkReleaseRequest.options:type_name -> muster.api.v1.BulkReleaseOptions
-	44,  // 9: muster.api.v1.CreateAllocationRequest.allocation:type_name -> muster.api.v1.Allocation
-	40,  // 10: muster.api.v1.CreateAllocationRequest.wait:type_name -> google.protobuf.Duration
-	45,  // 11: muster.api.v1.CreateJobRequest.job:type_name -> muster.api.v1.Job
-	40,  // 12: muster.api.v1.CreateJobRequest.wait:type_name -> google.protobuf.Duration
-	46,  // 13: muster.api.v1.PreemptRequest.preemption:type_name -> muster.api.v1.PreemptionRequest
-	39,  // 14: muster.api.v1.RemoveNodeRequest.preconditions:type_name -> muster.api.v1.Preconditions
-	47,  // 15: muster.api.v1.DrainRequest.options:type_name -> muster.api.v1.DrainOptions
-	48,  // 16: muster.api.v1.ApproveRequest.options:type_name -> muster.api.v1.ApproveOptions
-	49,  // 17: muster.api.v1.FenceRequest.options:type_name -> muster.api.v1.FenceOptions
-	50,  // 18: muster.api.v1.ReconcileRequest.options:type_name -> muster.api.v1.ReconcileOptions
-	51,  // 19: muster.api.v1.ReclaimRequest.options:type_name -> muster.api.v1.ReclaimOptions
-	52,  // 20: muster.api.v1.RenameRequest.rename:type_name -> muster.api.v1.QuotaRename
-	53,  // 21: muster.api.v1.BoostRequest.boost:type_name -> muster.api.v1.BoostOptions
-	40,  // 22: muster.api.v1.GetTenantUsageRequest.period:type_name -> google.protobuf.Duration
-	39,  // 23: muster.api.v1.NameRequest.preconditions:type_name -> muster.api.v1.Preconditions
-	54,  // 24: muster.api.v1.RotateRequest.options:type_name -> muster.api.v1.RotateOptions
-	39,  // 25: muster.api.v1.DeleteAuthorityRequest.preconditions:type_name -> muster.api.v1.Preconditions
-	15,  // 26: muster.api.v1.Allocations.Create:input_type -> muster.api.v1.CreateAllocationRequest
-	15,  // 27: muster.api.v1.Allocations.Try:input_type -> muster.api.v1.CreateAllocationRequest
-	9,   // 28: muster.api.v1.Allocations.Get:input_type -> muster.api.v1.GetRequest
-	10,  // 29: muster.api.v1.Allocations.List:input_type -> muster.api.v1.ListRequest
-	55,  // 30: muster.api.v1.Allocations.Watch:input_type -> muster.api.v1.WatchRequest
-	11,  // 31: muster.api.v1.Allocations.Patch:input_type -> muster.api.v1.PatchRequest
-	12,  // 32: muster.api.v1.Allocations.Delete:input_type -> muster.api.v1.DeleteRequest
-	13,  // 33: muster.api.v1.Allocations.BulkRelease:input_type -> muster.api.v1.BulkReleaseRequest
-	14,  // 34: muster.api.v1.Allocations.Explain:input_type -> muster.api.v1.ExplainRequest
-	9,   // 35: muster.api.v1.Allocations.ExplainQuota:input_type -> muster.api.v1.GetRequest
-	17,  // 36: muster.api.v1.Allocations.Preempt:input_type -> muster.api.v1.PreemptRequest
-	16,  // 37: muster.api.v1.Jobs.Create:input_type -> muster.api.v1.CreateJobRequest
-	16,  // 38: muster.api.v1.Jobs.Try:input_type -> muster.api.v1.CreateJobRequest
-	9,   // 39: muster.api.v1.Jobs.Get:input_type -> muster.api.v1.GetRequest
-	10,  // 40: muster.api.v1.Jobs.List:input_type -> muster.api.v1.ListRequest
-	55,  // 41: muster.api.v1.Jobs.Watch:input_type -> muster.api.v1.WatchRequest
-	11,  // 42: muster.api.v1.Jobs.Patch:input_type -> muster.api.v1.PatchRequest
-	12,  // 43: muster.api.v1.Jobs.Cancel:input_type -> muster.api.v1.DeleteRequest
-	26,  // 44: muster.api.v1.Jobs.Boost:input_type -> muster.api.v1.BoostRequest
-	12,  // 45: muster.api.v1.Jobs.Delete:input_type -> muster.api.v1.DeleteRequest
-	14,  // 46: muster.api.v1.Jobs.Explain:input_type -> muster.api.v1.ExplainRequest
-	9,   // 47: muster.api.v1.Jobs.ExplainQuota:input_type -> muster.api.v1.GetRequest
+	40,  // 4: muster.api.v1.RemoveRequest.preconditions:type_name -> muster.api.v1.Preconditions
+	41,  // 5: muster.api.v1.GetRequest.wait:type_name -> google.protobuf.Duration
+	42,  // 6: muster.api.v1.PatchRequest.patch:type_name -> google.protobuf.Struct
+	43,  // 7: muster.api.v1.DeleteRequest.options:type_name -> muster.api.v1.DeleteOptions
+	44,  // 8: muster.api.v1.BulkReleaseRequest.options:type_name -> muster.api.v1.BulkReleaseOptions
+	45,  // 9: muster.api.v1.CreateAllocationRequest.allocation:type_name -> muster.api.v1.Allocation
+	41,  // 10: muster.api.v1.CreateAllocationRequest.wait:type_name -> google.protobuf.Duration
+	46,  // 11: muster.api.v1.CreateJobRequest.job:type_name -> muster.api.v1.Job
+	41,  // 12: muster.api.v1.CreateJobRequest.wait:type_name -> google.protobuf.Duration
+	47,  // 13: muster.api.v1.PreemptRequest.preemption:type_name -> muster.api.v1.PreemptionRequest
+	40,  // 14: muster.api.v1.RemoveNodeRequest.preconditions:type_name -> muster.api.v1.Preconditions
+	48,  // 15: muster.api.v1.DrainRequest.options:type_name -> muster.api.v1.DrainOptions
+	49,  // 16: muster.api.v1.ApproveRequest.options:type_name -> muster.api.v1.ApproveOptions
+	50,  // 17: muster.api.v1.FenceRequest.options:type_name -> muster.api.v1.FenceOptions
+	51,  // 18: muster.api.v1.ReconcileRequest.options:type_name -> muster.api.v1.ReconcileOptions
+	52,  // 19: muster.api.v1.ReclaimRequest.options:type_name -> muster.api.v1.ReclaimOptions
+	53,  // 20: muster.api.v1.RenameRequest.rename:type_name -> muster.api.v1.QuotaRename
+	54,  // 21: muster.api.v1.BoostRequest.boost:type_name -> muster.api.v1.BoostOptions
+	41,  // 22: muster.api.v1.GetTenantUsageRequest.period:type_name -> google.protobuf.Duration
+	40,  // 23: muster.api.v1.NameRequest.preconditions:type_name -> muster.api.v1.Preconditions
+	55,  // 24: muster.api.v1.RotateRequest.options:type_name -> muster.api.v1.RotateOptions
+	40,  // 25: muster.api.v1.DeleteAuthorityRequest.preconditions:type_name -> muster.api.v1.Preconditions
+	16,  // 26: muster.api.v1.Allocations.Create:input_type -> muster.api.v1.CreateAllocationRequest
+	16,  // 27: muster.api.v1.Allocations.Try:input_type -> muster.api.v1.CreateAllocationRequest
+	10,  // 28: muster.api.v1.Allocations.Get:input_type -> muster.api.v1.GetRequest
+	11,  // 29: muster.api.v1.Allocations.List:input_type -> muster.api.v1.ListRequest
+	56,  // 30: muster.api.v1.Allocations.Watch:input_type -> muster.api.v1.WatchRequest
+	12,  // 31: muster.api.v1.Allocations.Patch:input_type -> muster.api.v1.PatchRequest
+	13,  // 32: muster.api.v1.Allocations.Delete:input_type -> muster.api.v1.DeleteRequest
+	14,  // 33: muster.api.v1.Allocations.BulkRelease:input_type -> muster.api.v1.BulkReleaseRequest
+	15,  // 34: muster.api.v1.Allocations.Explain:input_type -> muster.api.v1.ExplainRequest
+	10,  // 35: muster.api.v1.Allocations.ExplainQuota:input_type -> muster.api.v1.GetRequest
+	18,  // 36: muster.api.v1.Allocations.Preempt:input_type -> muster.api.v1.PreemptRequest
+	17,  // 37: muster.api.v1.Jobs.Create:input_type -> muster.api.v1.CreateJobRequest
+	17,  // 38: muster.api.v1.Jobs.Try:input_type -> muster.api.v1.CreateJobRequest
+	10,  // 39: muster.api.v1.Jobs.Get:input_type -> muster.api.v1.GetRequest
+	11,  // 40: muster.api.v1.Jobs.List:input_type -> muster.api.v1.ListRequest
+	56,  // 41: muster.api.v1.Jobs.Watch:input_type -> muster.api.v1.WatchRequest
+	12,  // 42: muster.api.v1.Jobs.Patch:input_type -> muster.api.v1.PatchRequest
+	13,  // 43: muster.api.v1.Jobs.Cancel:input_type -> muster.api.v1.DeleteRequest
+	27,  // 44: muster.api.v1.Jobs.Boost:input_type -> muster.api.v1.BoostRequest
+	13,  // 45: muster.api.v1.Jobs.Delete:input_type -> muster.api.v1.DeleteRequest
+	15,  // 46: muster.api.v1.Jobs.Explain:input_type -> muster.api.v1.ExplainRequest
+	10,  // 47: muster.api.v1.Jobs.ExplainQuota:input_type -> muster.api.v1.GetRequest
 	5,   // 48: muster.api.v1.Jobs.Logs:input_type -> muster.api.v1.LogsRequest
 	0,   // 49: muster.api.v1.Jobs.Exec:input_type -> muster.api.v1.ExecRequest
-	9,   // 50: muster.api.v1.Nodes.Get:input_type -> muster.api.v1.GetRequest
-	10,  // 51: muster.api.v1.Nodes.List:input_type -> muster.api.v1.ListRequest
-	55,  // 52: muster.api.v1.Nodes.Watch:input_type -> muster.api.v1.WatchRequest
-	56,  // 53: muster.api.v1.Nodes.Create:input_type -> muster.api.v1.Node
-	11,  // 54: muster.api.v1.Nodes.Patch:input_type -> muster.api.v1.PatchRequest
-	11,  // 55: muster.api.v1.Nodes.PatchStatus:input_type -> muster.api.v1.PatchRequest
-	18,  // 56: muster.api.v1.Nodes.Cordon:input_type -> muster.api.v1.NodeRequest
-	18,  // 57: muster.api.v1.Nodes.Uncordon:input_type -> muster.api.v1.NodeRequest
-	20,  // 58: muster.api.v1.Nodes.Drain:input_type -> muster.api.v1.DrainRequest
-	21,  // 59: muster.api.v1.Nodes.Approve:input_type -> muster.api.v1.ApproveRequest
-	22,  // 60: muster.api.v1.Nodes.Fence:input_type -> muster.api.v1.FenceRequest
-	23,  // 61: muster.api.v1.Nodes.Reconcile:input_type -> muster.api.v1.ReconcileRequest
-	19,  // 62: muster.api.v1.Nodes.Delete:input_type -> muster.api.v1.RemoveNodeRequest
-	18,  // 63: muster.api.v1.Nodes.ListEvictions:input_type -> muster.api.v1.NodeRequest
-	57,  // 64: muster.api.v1.Nodes.WatchEvictions:input_type -> muster.api.v1.WatchEvictionsRequest
-	30,  // 65: muster.api.v1.Coordinators.List:input_type -> muster.api.v1.ListCoordinatorsRequest
-	58,  // 66: muster.api.v1.ResourceQuotas.Create:input_type -> muster.api.v1.ResourceQuota
-	9,   // 67: muster.api.v1.ResourceQuotas.Get:input_type -> muster.api.v1.GetRequest
-	10,  // 68: muster.api.v1.ResourceQuotas.List:input_type -> muster.api.v1.ListRequest
-	55,  // 69: muster.api.v1.ResourceQuotas.Watch:input_type -> muster.api.v1.WatchRequest
-	58,  // 70: muster.api.v1.ResourceQuotas.Update:input_type -> muster.api.v1.ResourceQuota
-	11,  // 71: muster.api.v1.ResourceQuotas.Patch:input_type -> muster.api.v1.PatchRequest
-	7,   // 72: muster.api.v1.ResourceQuotas.Delete:input_type -> muster.api.v1.RemoveRequest
-	59,  // 73: muster.api.v1.QuotaTrees.Create:input_type -> muster.api.v1.QuotaTree
-	9,   // 74: muster.api.v1.QuotaTrees.Get:input_type -> muster.api.v1.GetRequest
-	10,  // 75: muster.api.v1.QuotaTrees.List:input_type -> muster.api.v1.ListRequest
-	55,  // 76: muster.api.v1.QuotaTrees.Watch:input_type -> muster.api.v1.WatchRequest
-	59,  // 77: muster.api.v1.QuotaTrees.Update:input_type -> muster.api.v1.QuotaTree
-	11,  // 78: muster.api.v1.QuotaTrees.Patch:input_type -> muster.api.v1.PatchRequest
-	7,   // 79: muster.api.v1.QuotaTrees.Delete:input_type -> muster.api.v1.RemoveRequest
-	24,  // 80: muster.api.v1.QuotaTrees.Reclaim:input_type -> muster.api.v1.ReclaimRequest
-	25,  // 81: muster.api.v1.QuotaTrees.Rename:input_type -> muster.api.v1.RenameRequest
-	60,  // 82: muster.api.v1.QuotaTrees.TryConsumer:input_type -> muster.api.v1.Consumer
-	61,  // 83: muster.api.v1.QuotaForests.Create:input_type -> muster.api.v1.QuotaForest
-	9,   // 84: muster.api.v1.QuotaForests.Get:input_type -> muster.api.v1.GetRequest
-	10,  // 85: muster.api.v1.QuotaForests.List:input_type -> muster.api.v1.ListRequest
-	55,  // 86: muster.api.v1.QuotaForests.Watch:input_type -> muster.api.v1.WatchRequest
-	61,  // 87: muster.api.v1.QuotaForests.Update:input_type -> muster.api.v1.QuotaForest
-	11,  // 88: muster.api.v1.QuotaForests.Patch:input_type -> muster.api.v1.PatchRequest
-	7,   // 89: muster.api.v1.QuotaForests.Delete:input_type -> muster.api.v1.RemoveRequest
-	62,  // 90: muster.api.v1.QuotaBindings.Create:input_type -> muster.api.v1.QuotaBinding
-	9,   // 91: muster.api.v1.QuotaBindings.Get:input_type -> muster.api.v1.GetRequest
-	10,  // 92: muster.api.v1.QuotaBindings.List:input_type -> muster.api.v1.ListRequest
-	55,  // 93: muster.api.v1.QuotaBindings.Watch:input_type -> muster.api.v1.WatchRequest
-	62,  // 94: muster.api.v1.QuotaBindings.Update:input_type -> muster.api.v1.QuotaBinding
-	11,  // 95: muster.api.v1.QuotaBindings.Patch:input_type -> muster.api.v1.PatchRequest
-	7,   // 96: muster.api.v1.QuotaBindings.Delete:input_type -> muster.api.v1.RemoveRequest
-	63,  // 97: muster.api.v1.Tenants.Create:input_type -> muster.api.v1.Tenant
-	9,   // 98: muster.api.v1.Tenants.Get:input_type -> muster.api.v1.GetRequest
-	10,  // 99: muster.api.v1.Tenants.List:input_type -> muster.api.v1.ListRequest
-	55,  // 100: muster.api.v1.Tenants.Watch:input_type -> muster.api.v1.WatchRequest
-	63,  // 101: muster.api.v1.Tenants.Update:input_type -> muster.api.v1.Tenant
-	11,  // 102: muster.api.v1.Tenants.Patch:input_type -> muster.api.v1.PatchRequest
-	7,   // 103: muster.api.v1.Tenants.Delete:input_type -> muster.api.v1.RemoveRequest
-	64,  // 104: muster.api.v1.Resources.Create:input_type -> muster.api.v1.Resource
-	9,   // 105: muster.api.v1.Resources.Get:input_type -> muster.api.v1.GetRequest
-	10,  // 106: muster.api.v1.Resources.List:input_type -> muster.api.v1.ListRequest
-	55,  // 107: muster.api.v1.Resources.Watch:input_type -> muster.api.v1.WatchRequest
-	64,  // 108: muster.api.v1.Resources.Update:input_type -> muster.api.v1.Resource
-	11,  // 109: muster.api.v1.Resources.Patch:input_type -> muster.api.v1.PatchRequest
-	7,   // 110: muster.api.v1.Resources.Delete:input_type -> muster.api.v1.RemoveRequest
-	65,  // 111: muster.api.v1.PriorityClasses.Create:input_type -> muster.api.v1.PriorityClass
-	9,   // 112: muster.api.v1.PriorityClasses.Get:input_type -> muster.api.v1.GetRequest
-	10,  // 113: muster.api.v1.PriorityClasses.List:input_type -> muster.api.v1.ListRequest
-	55,  // 114: muster.api.v1.PriorityClasses.Watch:input_type -> muster.api.v1.WatchRequest
-	65,  // 115: muster.api.v1.PriorityClasses.Update:input_type -> muster.api.v1.PriorityClass
-	11,  // 116: muster.api.v1.PriorityClasses.Patch:input_type -> muster.api.v1.PatchRequest
-	7,   // 117: muster.api.v1.PriorityClasses.Delete:input_type -> muster.api.v1.RemoveRequest
-	66,  // 118: muster.api.v1.Queues.Create:input_type -> muster.api.v1.Queue
-	9,   // 119: muster.api.v1.Queues.Get:input_type -> muster.api.v1.GetRequest
-	10,  // 120: muster.api.v1.Queues.List:input_type -> muster.api.v1.ListRequest
-	55,  // 121: muster.api.v1.Queues.Watch:input_type -> muster.api.v1.WatchRequest
-	66,  // 122: muster.api.v1.Queues.Update:input_type -> muster.api.v1.Queue
-	11,  // 123: muster.api.v1.Queues.Patch:input_type -> muster.api.v1.PatchRequest
-	7,   // 124: muster.api.v1.Queues.Delete:input_type -> muster.api.v1.RemoveRequest
-	67,  // 125: muster.api.v1.Namespaces.Create:input_type -> muster.api.v1.Namespace
-	9,   // 126: muster.api.v1.Namespaces.Get:input_type -> muster.api.v1.GetRequest
-	10,  // 127: muster.api.v1.Namespaces.List:input_type -> muster.api.v1.ListRequest
-	55,  // 128: muster.api.v1.Namespaces.Watch:input_type -> muster.api.v1.WatchRequest
-	67,  // 129: muster.api.v1.Namespaces.Update:input_type -> muster.api.v1.Namespace
-	11,  // 130: muster.api.v1.Namespaces.Patch:input_type -> muster.api.v1.PatchRequest
-	7,   // 131: muster.api.v1.Namespaces.Delete:input_type -> muster.api.v1.RemoveRequest
-	68,  // 132: muster.api.v1.AccessTokens.Create:input_type -> muster.api.v1.AccessToken
-	9,   // 133: muster.api.v1.AccessTokens.Get:input_type -> muster.api.v1.GetRequest
-	10,  // 134: muster.api.v1.AccessTokens.List:input_type -> muster.api.v1.ListRequest
-	55,  // 135: muster.api.v1.AccessTokens.Watch:input_type -> muster.api.v1.WatchRequest
-	32,  // 136: muster.api.v1.AccessTokens.Rotate:input_type -> muster.api.v1.RotateRequest
-	7,   // 137: muster.api.v1.AccessTokens.Delete:input_type -> muster.api.v1.RemoveRequest
-	69,  // 138: muster.api.v1.RoleBindings.Create:input_type -> muster.api.v1.RoleBinding
-	9,   // 139: muster.api.v1.RoleBindings.Get:input_type -> muster.api.v1.GetRequest
-	10,  // 140: muster.api.v1.RoleBindings.List:input_type -> muster.api.v1.ListRequest
-	55,  // 141: muster.api.v1.RoleBindings.Watch:input_type -> muster.api.v1.WatchRequest
-	69,  // 142: muster.api.v1.RoleBindings.Update:input_type -> muster.api.v1.RoleBinding
-	11,  // 143: muster.api.v1.RoleBindings.Patch:input_type -> muster.api.v1.PatchRequest
-	7,   // 144: muster.api.v1.RoleBindings.Delete:input_type -> muster.api.v1.RemoveRequest
-	70,  // 145: muster.api.v1.BootstrapTokens.Create:input_type -> muster.api.v1.BootstrapToken
-	35,  // 146: muster.api.v1.BootstrapTokens.List:input_type -> muster.api.v1.ListBootstrapTokensRequest
-	31,  // 147: muster.api.v1.BootstrapTokens.Delete:input_type -> muster.api.v1.NameRequest
-	34,  // 148: muster.api.v1.Authorities.Create:input_type -> muster.api.v1.CreateAuthorityRequest
-	36,  // 149: muster.api.v1.Authorities.List:input_type -> muster.api.v1.ListAuthoritiesRequest
-	33,  // 150: muster.api.v1.Authorities.Delete:input_type -> muster.api.v1.DeleteAuthorityRequest
-	71,  // 151: muster.api.v1.OperatorCertificates.Create:input_type -> muster.api.v1.OperatorCertificate
-	37,  // 152: muster.api.v1.OperatorCertificates.List:input_type -> muster.api.v1.ListOperatorCertificatesRequest
-	31,  // 153: muster.api.v1.OperatorCertificates.Delete:input_type -> muster.api.v1.NameRequest
-	72,  // 154: muster.api.v1.NodeBans.Create:input_type -> muster.api.v1.NodeBan
-	38,  // 155: muster.api.v1.NodeBans.List:input_type -> muster.api.v1.ListNodeBansRequest
-	31,  // 156: muster.api.v1.NodeBans.Delete:input_type -> muster.api.v1.NameRequest
-	27,  // 157: muster.api.v1.Usage.GetClusterUtilization:input_type -> muster.api.v1.GetClusterUtilizationRequest
-	28,  // 158: muster.api.v1.Usage.GetQueues:input_type -> muster.api.v1.GetQueuesRequest
-	29,  // 159: muster.api.v1.Usage.GetTenantUsage:input_type -> muster.api.v1.GetTenantUsageRequest
-	73,  // 160: muster.api.v1.History.ListAllocations:input_type -> muster.api.v1.ListPastRequest
-	73,  // 161: muster.api.v1.History.ListPreemptions:input_type -> muster.api.v1.ListPastRequest
-	73,  // 162: muster.api.v1.History.ListEvents:input_type -> muster.api.v1.ListPastRequest
-	74,  // 163: muster.api.v1.History.GetStatus:input_type -> muster.api.v1.GetHistoryStatusRequest
-	75,  // 164: muster.api.v1.History.Verify:input_type -> muster.api.v1.VerifyHistoryRequest
-	76,  // 165: muster.api.v1.History.Rebuild:input_type -> muster.api.v1.RebuildHistoryRequest
-	77,  // 166: muster.api.v1.History.Prune:input_type -> muster.api.v1.PruneHistoryRequest
-	6,   // 167: muster.api.v1.QuotaModes.Get:input_type -> muster.api.v1.GetQuotaModeRequest
-	78,  // 168: muster.api.v1.QuotaModes.Patch:input_type -> muster.api.v1.QuotaModePatch
-	9,   // 169: muster.api.v1.Events.Get:input_type -> muster.api.v1.GetRequest
-	10,  // 170: muster.api.v1.Events.List:input_type -> muster.api.v1.ListRequest
-	55,  // 171: muster.api.v1.Events.Watch:input_type -> muster.api.v1.WatchRequest
-	8,   // 172: muster.api.v1.Audit.List:input_type -> muster.api.v1.ListAuditRequest
-	44,  // 173: muster.api.v1.Allocations.Create:output_type -> muster.api.v1.Allocation
-	79,  // 174: muster.api.v1.Allocations.Try:output_type -> muster.api.v1.Explanation
-	44,  // 175: muster.api.v1.Allocations.Get:output_type -> muster.api.v1.Allocation
-	80,  // 176: muster.api.v1.Allocations.List:output_type -> muster.api.v1.AllocationList
-	81,  // 177: muster.api.v1.Allocations.Watch:output_type -> muster.api.v1.AllocationWatchEvent
-	44,  // 178: muster.api.v1.Allocations.Patch:output_type -> muster.api.v1.Allocation
-	44,  // 179: muster.api.v1.Allocations.Delete:output_type -> muster.api.v1.Allocation
-	82,  // 180: muster.api.v1.Allocations.BulkRelease:output_type -> muster.api.v1.BulkRelease
-	79,  // 181: muster.api.v1.Allocations.Explain:output_type -> muster.api.v1.Explanation
-	83,  // 182: muster.api.v1.Allocations.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
-	84,  // 183: muster.api.v1.Allocations.Preempt:output_type -> muster.api.v1.Preemption
-	45,  // 184: muster.api.v1.Jobs.Create:output_type -> muster.api.v1.Job
-	79,  // 185: muster.api.v1.Jobs.Try:output_type -> muster.api.v1.Explanation
-	45,  // 186: muster.api.v1.Jobs.Get:output_type -> muster.api.v1.Job
-	85,  // 187: muster.api.v1.Jobs.List:output_type -> muster.api.v1.JobList
-	86,  // 188: muster.api.v1.Jobs.Watch:output_type -> muster.api.v1.JobWatchEvent
-	45,  // 189: muster.api.v1.Jobs.Patch:output_type -> muster.api.v1.Job
-	45,  // 190: muster.api.v1.Jobs.Cancel:output_type -> muster.api.v1.Job
-	87,  // 191: muster.api.v1.Jobs.Boost:output_type -> muster.api.v1.Boost
-	45,  // 192: muster.api.v1.Jobs.Delete:output_type -> muster.api.v1.Job
-	79,  // 193: muster.api.v1.Jobs.Explain:output_type -> muster.api.v1.Explanation
-	83,  // 194: muster.api.v1.Jobs.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
-	88,  // 195: muster.api.v1.Jobs.Logs:output_type -> muster.api.v1.LogChunk
-	3,   // 196: muster.api.v1.Jobs.Exec:output_type -> muster.api.v1.ExecAnswer
-	56,  // 197: muster.api.v1.Nodes.Get:output_type -> muster.api.v1.Node
-	89,  // 198: muster.api.v1.Nodes.List:output_type -> muster.api.v1.NodeList
-	90,  // 199: muster.api.v1.Nodes.Watch:output_type -> muster.api.v1.NodeWatchEvent
-	56,  // 200: muster.api.v1.Nodes.Create:output_type -> muster.api.v1.Node
-	56,  // 201: muster.api.v1.Nodes.Patch:output_type -> muster.api.v1.Node
-	56,  // 202: muster.api.v1.Nodes.PatchStatus:output_type -> muster.api.v1.Node
-	56,  // 203: muster.api.v1.Nodes.Cordon:output_type -> muster.api.v1.Node
-	56,  // 204: muster.api.v1.Nodes.Uncordon:output_type -> muster.api.v1.Node
-	91,  // 205: muster.api.v1.Nodes.Drain:output_type -> muster.api.v1.Drain
-	56,  // 206: muster.api.v1.Nodes.Approve:output_type -> muster.api.v1.Node
-	56,  // 207: muster.api.v1.Nodes.Fence:output_type -> muster.api.v1.Node
-	92,  // 208: muster.api.v1.Nodes.Reconcile:output_type -> muster.api.v1.Reconciliation
-	56,  // 209: muster.api.v1.Nodes.Delete:output_type -> muster.api.v1.Node
-	93,  // 210: muster.api.v1.Nodes.ListEvictions:output_type -> muster.api.v1.EvictionNoticeList
-	94,  // 211: muster.api.v1.Nodes.WatchEvictions:output_type -> muster.api.v1.EvictionWatchEvent
-	95,  // 212: muster.api.v1.Coordinators.List:output_type -> muster.api.v1.CoordinatorList
-	58,  // 213: muster.api.v1.ResourceQuotas.Create:output_type -> muster.api.v1.ResourceQuota
-	58,  // 214: muster.api.v1.ResourceQuotas.Get:output_type -> muster.api.v1.ResourceQuota
-	96,  // 215: muster.api.v1.ResourceQuotas.List:output_type -> muster.api.v1.ResourceQuotaList
-	97,  // 216: muster.api.v1.ResourceQuotas.Watch:output_type -> muster.api.v1.ResourceQuotaWatchEvent
-	58,  // 217: muster.api.v1.ResourceQuotas.Update:output_type -> muster.api.v1.ResourceQuota
-	58,  // 218: muster.api.v1.ResourceQuotas.Patch:output_type -> muster.api.v1.ResourceQuota
-	58,  // 219: muster.api.v1.ResourceQuotas.Delete:output_type -> muster.api.v1.ResourceQuota
-	59,  // 220: muster.api.v1.QuotaTrees.Create:output_type -> muster.api.v1.QuotaTree
-	59,  // 221: muster.api.v1.QuotaTrees.Get:output_type -> muster.api.v1.QuotaTree
-	98,  // 222: muster.api.v1.QuotaTrees.List:output_type -> muster.api.v1.QuotaTreeList
-	99,  // 223: muster.api.v1.QuotaTrees.Watch:output_type -> muster.api.v1.QuotaTreeWatchEvent
-	59,  // 224: muster.api.v1.QuotaTrees.Update:output_type -> muster.api.v1.QuotaTree
-	59,  // 225: muster.api.v1.QuotaTrees.Patch:output_type -> muster.api.v1.QuotaTree
-	59,  // 226: muster.api.v1.QuotaTrees.Delete:output_type -> muster.api.v1.QuotaTree
-	100, // 227: muster.api.v1.QuotaTrees.Reclaim:output_type -> muster.api.v1.QuotaReclaim
-	59,  // 228: muster.api.v1.QuotaTrees.Rename:output_type -> muster.api.v1.QuotaTree
-	101, // 229: muster.api.v1.QuotaTrees.TryConsumer:output_type -> muster.api.v1.QuotaDryRun
-	61,  // 230: muster.api.v1.QuotaForests.Create:output_type -> muster.api.v1.QuotaForest
-	61,  // 231: muster.api.v1.QuotaForests.Get:output_type -> muster.api.v1.QuotaForest
-	102, // 232: muster.api.v1.QuotaForests.List:output_type -> muster.api.v1.QuotaForestList
-	103, // 233: muster.api.v1.QuotaForests.Watch:output_type -> muster.api.v1.QuotaForestWatchEvent
-	61,  // 234: muster.api.v1.QuotaForests.Update:output_type -> muster.api.v1.QuotaForest
-	61,  // 235: muster.api.v1.QuotaForests.Patch:output_type -> muster.api.v1.QuotaForest
-	61,  // 236: muster.api.v1.QuotaForests.Delete:output_type -> muster.api.v1.QuotaForest
-	62,  // 237: muster.api.v1.QuotaBindings.Create:output_type -> muster.api.v1.QuotaBinding
-	62,  // 238: muster.api.v1.QuotaBindings.Get:output_type -> muster.api.v1.QuotaBinding
-	104, // 239: muster.api.v1.QuotaBindings.List:output_type -> muster.api.v1.QuotaBindingList
-	105, // 240: muster.api.v1.QuotaBindings.Watch:output_type -> muster.api.v1.QuotaBindingWatchEvent
-	62,  // 241: muster.api.v1.QuotaBindings.Update:output_type -> muster.api.v1.QuotaBinding
-	62,  // 242: muster.api.v1.QuotaBindings.Patch:output_type -> muster.api.v1.QuotaBinding
-	62,  // 243: muster.api.v1.QuotaBindings.Delete:output_type -> muster.api.v1.QuotaBinding
-	63,  // 244: muster.api.v1.Tenants.Create:output_type -> muster.api.v1.Tenant
-	63,  // 245: muster.api.v1.Tenants.Get:output_type -> muster.api.v1.Tenant
-	106, // 246: muster.api.v1.Tenants.List:output_type -> muster.api.v1.TenantList
-	107, // 247: muster.api.v1.Tenants.Watch:output_type -> muster.api.v1.TenantWatchEvent
-	63,  // 248: muster.api.v1.Tenants.Update:output_type -> muster.api.v1.Tenant
-	63,  // 249: muster.api.v1.Tenants.Patch:output_type -> muster.api.v1.Tenant
-	63,  // 250: muster.api.v1.Tenants.Delete:output_type -> muster.api.v1.Tenant
-	64,  // 251: muster.api.v1.Resources.Create:output_type -> muster.api.v1.Resource
-	64,  // 252: muster.api.v1.Resources.Get:output_type -> muster.api.v1.Resource
-	108, // 253: muster.api.v1.Resources.List:output_type -> muster.api.v1.ResourceList
-	109, // 254: muster.api.v1.Resources.Watch:output_type -> muster.api.v1.ResourceWatchEvent
-	64,  // 255: muster.api.v1.Resources.Update:output_type -> muster.api.v1.Resource
-	64,  // 256: muster.api.v1.Resources.Patch:output_type -> muster.api.v1.Resource
-	64,  // 257: muster.api.v1.Resources.Delete:output_type -> muster.api.v1.Resource
-	65,  // 258: muster.api.v1.PriorityClasses.Create:output_type -> muster.api.v1.PriorityClass
-	65,  // 259: muster.api.v1.PriorityClasses.Get:output_type -> muster.api.v1.PriorityClass
-	110, // 260: muster.api.v1.PriorityClasses.List:output_type -> muster.api.v1.PriorityClassList
-	111, // 261: muster.api.v1.PriorityClasses.Watch:output_type -> muster.api.v1.PriorityClassWatchEvent
-	65,  // 262: muster.api.v1.PriorityClasses.Update:output_type -> muster.api.v1.PriorityClass
-	65,  // 263: muster.api.v1.PriorityClasses.Patch:output_type -> muster.api.v1.PriorityClass
-	65,  // 264: muster.api.v1.PriorityClasses.Delete:output_type -> muster.api.v1.PriorityClass
-	66,  // 265: muster.api.v1.Queues.Create:output_type -> muster.api.v1.Queue
-	66,  // 266: muster.api.v1.Queues.Get:output_type -> muster.api.v1.Queue
-	112, // 267: muster.api.v1.Queues.List:output_type -> muster.api.v1.QueueList
-	113, // 268: muster.api.v1.Queues.Watch:output_type -> muster.api.v1.QueueWatchEvent
-	66,  // 269: muster.api.v1.Queues.Update:output_type -> muster.api.v1.Queue
-	66,  // 270: muster.api.v1.Queues.Patch:output_type -> muster.api.v1.Queue
-	66,  // 271: muster.api.v1.Queues.Delete:output_type -> muster.api.v1.Queue
-	67,  // 272: muster.api.v1.Namespaces.Create:output_type -> muster.api.v1.Namespace
-	67,  // 273: muster.api.v1.Namespaces.Get:output_type -> muster.api.v1.Namespace
-	114, // 274: muster.api.v1.Namespaces.List:output_type -> muster.api.v1.NamespaceList
-	115, // 275: muster.api.v1.Namespaces.Watch:output_type -> muster.api.v1.NamespaceWatchEvent
-	67,  // 276: muster.api.v1.Namespaces.Update:output_type -> muster.api.v1.Namespace
-	67,  // 277: muster.api.v1.Namespaces.Patch:output_type -> muster.api.v1.Namespace
-	67,  // 278: muster.api.v1.Namespaces.Delete:output_type -> muster.api.v1.Namespace
-	68,  // 279: muster.api.v1.AccessTokens.Create:output_type -> muster.api.v1.AccessToken
-	68,  // 280: muster.api.v1.AccessTokens.Get:output_type -> muster.api.v1.AccessToken
-	116, // 281: muster.api.v1.AccessTokens.List:output_type -> muster.api.v1.AccessTokenList
-	117, // 282: muster.api.v1.AccessTokens.Watch:output_type -> muster.api.v1.AccessTokenWatchEvent
-	68,  // 283: muster.api.v1.AccessTokens.Rotate:output_type -> muster.api.v1.AccessToken
-	68,  // 284: muster.api.v1.AccessTokens.Delete:output_type -> muster.api.v1.AccessToken
-	69,  // 285: muster.api.v1.RoleBindings.Create:output_type -> muster.api.v1.RoleBinding
-	69,  // 286: muster.api.v1.RoleBindings.Get:output_type -> muster.api.v1.RoleBinding
-	118, // 287: muster.api.v1.RoleBindings.List:output_type -> muster.api.v1.RoleBindingList
-	119, // 288: muster.api.v1.RoleBindings.Watch:output_type -> muster.api.v1.RoleBindingWatchEvent
-	69,  // 289: muster.api.v1.RoleBindings.Update:output_type -> muster.api.v1.RoleBinding
-	69,  // 290: muster.api.v1.RoleBindings.Patch:output_type -> muster.api.v1.RoleBinding
-	69,  // 291: muster.api.v1.RoleBindings.Delete:output_type -> muster.api.v1.RoleBinding
-	70,  // 292: muster.api.v1.BootstrapTokens.Create:output_type -> muster.api.v1.BootstrapToken
-	120, // 293: muster.api.v1.BootstrapTokens.List:output_type -> muster.api.v1.BootstrapTokenList
-	70,  // 294: muster.api.v1.BootstrapTokens.Delete:output_type -> muster.api.v1.BootstrapToken
-	121, // 295: muster.api.v1.Authorities.Create:output_type -> muster.api.v1.Authority
-	122, // 296: muster.api.v1.Authorities.List:output_type -> muster.api.v1.AuthorityList
-	122, // 297: muster.api.v1.Authorities.Delete:output_type -> muster.api.v1.AuthorityList
-	71,  // 298: muster.api.v1.OperatorCertificates.Create:output_type -> muster.api.v1.OperatorCertificate
-	123, // 299: muster.api.v1.OperatorCertificates.List:output_type -> muster.api.v1.OperatorCertificateList
-	123, // 300: muster.api.v1.OperatorCertificates.Delete:output_type -> muster.api.v1.OperatorCertificateList
-	72,  // 301: muster.api.v1.NodeBans.Create:output_type -> muster.api.v1.NodeBan
-	124, // 302: muster.api.v1.NodeBans.List:output_type -> muster.api.v1.NodeBanList
-	72,  // 303: muster.api.v1.NodeBans.Delete:output_type -> muster.api.v1.NodeBan
-	125, // 304: muster.api.v1.Usage.GetClusterUtilization:output_type -> muster.api.v1.ClusterUtilization
-	126, // 305: muster.api.v1.Usage.GetQueues:output_type -> muster.api.v1.QueueUsage
-	127, // 306: muster.api.v1.Usage.GetTenantUsage:output_type -> muster.api.v1.TenantUsage
-	128, // 307: muster.api.v1.History.ListAllocations:output_type -> muster.api.v1.PastAllocationList
-	129, // 308: muster.api.v1.History.ListPreemptions:output_type -> muster.api.v1.PastPreemptionList
-	130, // 309: muster.api.v1.History.ListEvents:output_type -> muster.api.v1.PastEventList
-	131, // 310: muster.api.v1.History.GetStatus:output_type -> muster.api.v1.HistoryStatus
-	132, // 311: muster.api.v1.History.Verify:output_type -> muster.api.v1.HistoryReport
-	132, // 312: muster.api.v1.History.Rebuild:output_type -> muster.api.v1.HistoryReport
-	133, // 313: muster.api.v1.History.Prune:output_type -> muster.api.v1.HistoryRetention
-	134, // 314: muster.api.v1.QuotaModes.Get:output_type -> muster.api.v1.QuotaMode
-	134, // 315: muster.api.v1.QuotaModes.Patch:output_type -> muster.api.v1.QuotaMode
-	135, // 316: muster.api.v1.Events.Get:output_type -> muster.api.v1.Event
-	136, // 317: muster.api.v1.Events.List:output_type -> muster.api.v1.EventList
-	137, // 318: muster.api.v1.Events.Watch:output_type -> muster.api.v1.EventWatchEvent
-	138, // 319: muster.api.v1.Audit.List:output_type -> muster.api.v1.AuditEntryList
-	173, // [173:320] is the sub-list for method output_type
-	26,  // [26:173] is the sub-list for method input_type
+	10,  // 50: muster.api.v1.Nodes.Get:input_type -> muster.api.v1.GetRequest
+	11,  // 51: muster.api.v1.Nodes.List:input_type -> muster.api.v1.ListRequest
+	56,  // 52: muster.api.v1.Nodes.Watch:input_type -> muster.api.v1.WatchRequest
+	57,  // 53: muster.api.v1.Nodes.Create:input_type -> muster.api.v1.Node
+	12,  // 54: muster.api.v1.Nodes.Patch:input_type -> muster.api.v1.PatchRequest
+	12,  // 55: muster.api.v1.Nodes.PatchStatus:input_type -> muster.api.v1.PatchRequest
+	19,  // 56: muster.api.v1.Nodes.Cordon:input_type -> muster.api.v1.NodeRequest
+	19,  // 57: muster.api.v1.Nodes.Uncordon:input_type -> muster.api.v1.NodeRequest
+	21,  // 58: muster.api.v1.Nodes.Drain:input_type -> muster.api.v1.DrainRequest
+	22,  // 59: muster.api.v1.Nodes.Approve:input_type -> muster.api.v1.ApproveRequest
+	23,  // 60: muster.api.v1.Nodes.Fence:input_type -> muster.api.v1.FenceRequest
+	24,  // 61: muster.api.v1.Nodes.Reconcile:input_type -> muster.api.v1.ReconcileRequest
+	20,  // 62: muster.api.v1.Nodes.Delete:input_type -> muster.api.v1.RemoveNodeRequest
+	19,  // 63: muster.api.v1.Nodes.ListEvictions:input_type -> muster.api.v1.NodeRequest
+	58,  // 64: muster.api.v1.Nodes.WatchEvictions:input_type -> muster.api.v1.WatchEvictionsRequest
+	31,  // 65: muster.api.v1.Coordinators.List:input_type -> muster.api.v1.ListCoordinatorsRequest
+	59,  // 66: muster.api.v1.ResourceQuotas.Create:input_type -> muster.api.v1.ResourceQuota
+	10,  // 67: muster.api.v1.ResourceQuotas.Get:input_type -> muster.api.v1.GetRequest
+	11,  // 68: muster.api.v1.ResourceQuotas.List:input_type -> muster.api.v1.ListRequest
+	56,  // 69: muster.api.v1.ResourceQuotas.Watch:input_type -> muster.api.v1.WatchRequest
+	59,  // 70: muster.api.v1.ResourceQuotas.Update:input_type -> muster.api.v1.ResourceQuota
+	12,  // 71: muster.api.v1.ResourceQuotas.Patch:input_type -> muster.api.v1.PatchRequest
+	8,   // 72: muster.api.v1.ResourceQuotas.Delete:input_type -> muster.api.v1.RemoveRequest
+	60,  // 73: muster.api.v1.QuotaTrees.Create:input_type -> muster.api.v1.QuotaTree
+	10,  // 74: muster.api.v1.QuotaTrees.Get:input_type -> muster.api.v1.GetRequest
+	11,  // 75: muster.api.v1.QuotaTrees.List:input_type -> muster.api.v1.ListRequest
+	56,  // 76: muster.api.v1.QuotaTrees.Watch:input_type -> muster.api.v1.WatchRequest
+	60,  // 77: muster.api.v1.QuotaTrees.Update:input_type -> muster.api.v1.QuotaTree
+	12,  // 78: muster.api.v1.QuotaTrees.Patch:input_type -> muster.api.v1.PatchRequest
+	8,   // 79: muster.api.v1.QuotaTrees.Delete:input_type -> muster.api.v1.RemoveRequest
+	25,  // 80: muster.api.v1.QuotaTrees.Reclaim:input_type -> muster.api.v1.ReclaimRequest
+	26,  // 81: muster.api.v1.QuotaTrees.Rename:input_type -> muster.api.v1.RenameRequest
+	61,  // 82: muster.api.v1.QuotaTrees.TryConsumer:input_type -> muster.api.v1.Consumer
+	62,  // 83: muster.api.v1.QuotaForests.Create:input_type -> muster.api.v1.QuotaForest
+	10,  // 84: muster.api.v1.QuotaForests.Get:input_type -> muster.api.v1.GetRequest
+	11,  // 85: muster.api.v1.QuotaForests.List:input_type -> muster.api.v1.ListRequest
+	56,  // 86: muster.api.v1.QuotaForests.Watch:input_type -> muster.api.v1.WatchRequest
+	62,  // 87: muster.api.v1.QuotaForests.Update:input_type -> muster.api.v1.QuotaForest
+	12,  // 88: muster.api.v1.QuotaForests.Patch:input_type -> muster.api.v1.PatchRequest
+	8,   // 89: muster.api.v1.QuotaForests.Delete:input_type -> muster.api.v1.RemoveRequest
+	63,  // 90: muster.api.v1.QuotaBindings.Create:input_type -> muster.api.v1.QuotaBinding
+	10,  // 91: muster.api.v1.QuotaBindings.Get:input_type -> muster.api.v1.GetRequest
+	11,  // 92: muster.api.v1.QuotaBindings.List:input_type -> muster.api.v1.ListRequest
+	56,  // 93: muster.api.v1.QuotaBindings.Watch:input_type -> muster.api.v1.WatchRequest
+	63,  // 94: muster.api.v1.QuotaBindings.Update:input_type -> muster.api.v1.QuotaBinding
+	12,  // 95: muster.api.v1.QuotaBindings.Patch:input_type -> muster.api.v1.PatchRequest
+	8,   // 96: muster.api.v1.QuotaBindings.Delete:input_type -> muster.api.v1.RemoveRequest
+	64,  // 97: muster.api.v1.Tenants.Create:input_type -> muster.api.v1.Tenant
+	10,  // 98: muster.api.v1.Tenants.Get:input_type -> muster.api.v1.GetRequest
+	11,  // 99: muster.api.v1.Tenants.List:input_type -> muster.api.v1.ListRequest
+	56,  // 100: muster.api.v1.Tenants.Watch:input_type -> muster.api.v1.WatchRequest
+	64,  // 101: muster.api.v1.Tenants.Update:input_type -> muster.api.v1.Tenant
+	12,  // 102: muster.api.v1.Tenants.Patch:input_type -> muster.api.v1.PatchRequest
+	8,   // 103: muster.api.v1.Tenants.Delete:input_type -> muster.api.v1.RemoveRequest
+	65,  // 104: muster.api.v1.Resources.Create:input_type -> muster.api.v1.Resource
+	10,  // 105: muster.api.v1.Resources.Get:input_type -> muster.api.v1.GetRequest
+	11,  // 106: muster.api.v1.Resources.List:input_type -> muster.api.v1.ListRequest
+	56,  // 107: muster.api.v1.Resources.Watch:input_type -> muster.api.v1.WatchRequest
+	65,  // 108: muster.api.v1.Resources.Update:input_type -> muster.api.v1.Resource
+	12,  // 109: muster.api.v1.Resources.Patch:input_type -> muster.api.v1.PatchRequest
+	8,   // 110: muster.api.v1.Resources.Delete:input_type -> muster.api.v1.RemoveRequest
+	66,  // 111: muster.api.v1.PriorityClasses.Create:input_type -> muster.api.v1.PriorityClass
+	10,  // 112: muster.api.v1.PriorityClasses.Get:input_type -> muster.api.v1.GetRequest
+	11,  // 113: muster.api.v1.PriorityClasses.List:input_type -> muster.api.v1.ListRequest
+	56,  // 114: muster.api.v1.PriorityClasses.Watch:input_type -> muster.api.v1.WatchRequest
+	66,  // 115: muster.api.v1.PriorityClasses.Update:input_type -> muster.api.v1.PriorityClass
+	12,  // 116: muster.api.v1.PriorityClasses.Patch:input_type -> muster.api.v1.PatchRequest
+	8,   // 117: muster.api.v1.PriorityClasses.Delete:input_type -> muster.api.v1.RemoveRequest
+	67,  // 118: muster.api.v1.Queues.Create:input_type -> muster.api.v1.Queue
+	10,  // 119: muster.api.v1.Queues.Get:input_type -> muster.api.v1.GetRequest
+	11,  // 120: muster.api.v1.Queues.List:input_type -> muster.api.v1.ListRequest
+	56,  // 121: muster.api.v1.Queues.Watch:input_type -> muster.api.v1.WatchRequest
+	67,  // 122: muster.api.v1.Queues.Update:input_type -> muster.api.v1.Queue
+	12,  // 123: muster.api.v1.Queues.Patch:input_type -> muster.api.v1.PatchRequest
+	8,   // 124: muster.api.v1.Queues.Delete:input_type -> muster.api.v1.RemoveRequest
+	68,  // 125: muster.api.v1.Namespaces.Create:input_type -> muster.api.v1.Namespace
+	10,  // 126: muster.api.v1.Namespaces.Get:input_type -> muster.api.v1.GetRequest
+	11,  // 127: muster.api.v1.Namespaces.List:input_type -> muster.api.v1.ListRequest
+	56,  // 128: muster.api.v1.Namespaces.Watch:input_type -> muster.api.v1.WatchRequest
+	68,  // 129: muster.api.v1.Namespaces.Update:input_type -> muster.api.v1.Namespace
+	12,  // 130: muster.api.v1.Namespaces.Patch:input_type -> muster.api.v1.PatchRequest
+	8,   // 131: muster.api.v1.Namespaces.Delete:input_type -> muster.api.v1.RemoveRequest
+	69,  // 132: muster.api.v1.AccessTokens.Create:input_type -> muster.api.v1.AccessToken
+	10,  // 133: muster.api.v1.AccessTokens.Get:input_type -> muster.api.v1.GetRequest
+	11,  // 134: muster.api.v1.AccessTokens.List:input_type -> muster.api.v1.ListRequest
+	56,  // 135: muster.api.v1.AccessTokens.Watch:input_type -> muster.api.v1.WatchRequest
+	33,  // 136: muster.api.v1.AccessTokens.Rotate:input_type -> muster.api.v1.RotateRequest
+	8,   // 137: muster.api.v1.AccessTokens.Delete:input_type -> muster.api.v1.RemoveRequest
+	70,  // 138: muster.api.v1.RoleBindings.Create:input_type -> muster.api.v1.RoleBinding
+	10,  // 139: muster.api.v1.RoleBindings.Get:input_type -> muster.api.v1.GetRequest
+	11,  // 140: muster.api.v1.RoleBindings.List:input_type -> muster.api.v1.ListRequest
+	56,  // 141: muster.api.v1.RoleBindings.Watch:input_type -> muster.api.v1.WatchRequest
+	70,  // 142: muster.api.v1.RoleBindings.Update:input_type -> muster.api.v1.RoleBinding
+	12,  // 143: muster.api.v1.RoleBindings.Patch:input_type -> muster.api.v1.PatchRequest
+	8,   // 144: muster.api.v1.RoleBindings.Delete:input_type -> muster.api.v1.RemoveRequest
+	71,  // 145: muster.api.v1.BootstrapTokens.Create:input_type -> muster.api.v1.BootstrapToken
+	36,  // 146: muster.api.v1.BootstrapTokens.List:input_type -> muster.api.v1.ListBootstrapTokensRequest
+	32,  // 147: muster.api.v1.BootstrapTokens.Delete:input_type -> muster.api.v1.NameRequest
+	35,  // 148: muster.api.v1.Authorities.Create:input_type -> muster.api.v1.CreateAuthorityRequest
+	37,  // 149: muster.api.v1.Authorities.List:input_type -> muster.api.v1.ListAuthoritiesRequest
+	34,  // 150: muster.api.v1.Authorities.Delete:input_type -> muster.api.v1.DeleteAuthorityRequest
+	72,  // 151: muster.api.v1.OperatorCertificates.Create:input_type -> muster.api.v1.OperatorCertificate
+	38,  // 152: muster.api.v1.OperatorCertificates.List:input_type -> muster.api.v1.ListOperatorCertificatesRequest
+	32,  // 153: muster.api.v1.OperatorCertificates.Delete:input_type -> muster.api.v1.NameRequest
+	73,  // 154: muster.api.v1.NodeBans.Create:input_type -> muster.api.v1.NodeBan
+	39,  // 155: muster.api.v1.NodeBans.List:input_type -> muster.api.v1.ListNodeBansRequest
+	32,  // 156: muster.api.v1.NodeBans.Delete:input_type -> muster.api.v1.NameRequest
+	28,  // 157: muster.api.v1.Usage.GetClusterUtilization:input_type -> muster.api.v1.GetClusterUtilizationRequest
+	29,  // 158: muster.api.v1.Usage.GetQueues:input_type -> muster.api.v1.GetQueuesRequest
+	30,  // 159: muster.api.v1.Usage.GetTenantUsage:input_type -> muster.api.v1.GetTenantUsageRequest
+	74,  // 160: muster.api.v1.History.ListAllocations:input_type -> muster.api.v1.ListPastRequest
+	74,  // 161: muster.api.v1.History.ListPreemptions:input_type -> muster.api.v1.ListPastRequest
+	74,  // 162: muster.api.v1.History.ListEvents:input_type -> muster.api.v1.ListPastRequest
+	75,  // 163: muster.api.v1.History.GetStatus:input_type -> muster.api.v1.GetHistoryStatusRequest
+	76,  // 164: muster.api.v1.History.Verify:input_type -> muster.api.v1.VerifyHistoryRequest
+	77,  // 165: muster.api.v1.History.Rebuild:input_type -> muster.api.v1.RebuildHistoryRequest
+	78,  // 166: muster.api.v1.History.Prune:input_type -> muster.api.v1.PruneHistoryRequest
+	6,   // 167: muster.api.v1.FeatureLevels.Get:input_type -> muster.api.v1.GetFeatureLevelRequest
+	79,  // 168: muster.api.v1.FeatureLevels.Patch:input_type -> muster.api.v1.FeatureLevelPatch
+	7,   // 169: muster.api.v1.QuotaModes.Get:input_type -> muster.api.v1.GetQuotaModeRequest
+	80,  // 170: muster.api.v1.QuotaModes.Patch:input_type -> muster.api.v1.QuotaModePatch
+	10,  // 171: muster.api.v1.Events.Get:input_type -> muster.api.v1.GetRequest
+	11,  // 172: muster.api.v1.Events.List:input_type -> muster.api.v1.ListRequest
+	56,  // 173: muster.api.v1.Events.Watch:input_type -> muster.api.v1.WatchRequest
+	9,   // 174: muster.api.v1.Audit.List:input_type -> muster.api.v1.ListAuditRequest
+	45,  // 175: muster.api.v1.Allocations.Create:output_type -> muster.api.v1.Allocation
+	81,  // 176: muster.api.v1.Allocations.Try:output_type -> muster.api.v1.Explanation
+	45,  // 177: muster.api.v1.Allocations.Get:output_type -> muster.api.v1.Allocation
+	82,  // 178: muster.api.v1.Allocations.List:output_type -> muster.api.v1.AllocationList
+	83,  // 179: muster.api.v1.Allocations.Watch:output_type -> muster.api.v1.AllocationWatchEvent
+	45,  // 180: muster.api.v1.Allocations.Patch:output_type -> muster.api.v1.Allocation
+	45,  // 181: muster.api.v1.Allocations.Delete:output_type -> muster.api.v1.Allocation
+	84,  // 182: muster.api.v1.Allocations.BulkRelease:output_type -> muster.api.v1.BulkRelease
+	81,  // 183: muster.api.v1.Allocations.Explain:output_type -> muster.api.v1.Explanation
+	85,  // 184: muster.api.v1.Allocations.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
+	86,  // 185: muster.api.v1.Allocations.Preempt:output_type -> muster.api.v1.Preemption
+	46,  // 186: muster.api.v1.Jobs.Create:output_type -> muster.api.v1.Job
+	81,  // 187: muster.api.v1.Jobs.Try:output_type -> muster.api.v1.Explanation
+	46,  // 188: muster.api.v1.Jobs.Get:output_type -> muster.api.v1.Job
+	87,  // 189: muster.api.v1.Jobs.List:output_type -> muster.api.v1.JobList
+	88,  // 190: muster.api.v1.Jobs.Watch:output_type -> muster.api.v1.JobWatchEvent
+	46,  // 191: muster.api.v1.Jobs.Patch:output_type -> muster.api.v1.Job
+	46,  // 192: muster.api.v1.Jobs.Cancel:output_type -> muster.api.v1.Job
+	89,  // 193: muster.api.v1.Jobs.Boost:output_type -> muster.api.v1.Boost
+	46,  // 194: muster.api.v1.Jobs.Delete:output_type -> muster.api.v1.Job
+	81,  // 195: muster.api.v1.Jobs.Explain:output_type -> muster.api.v1.Explanation
+	85,  // 196: muster.api.v1.Jobs.ExplainQuota:output_type -> muster.api.v1.QuotaExplanation
+	90,  // 197: muster.api.v1.Jobs.Logs:output_type -> muster.api.v1.LogChunk
+	3,   // 198: muster.api.v1.Jobs.Exec:output_type -> muster.api.v1.ExecAnswer
+	57,  // 199: muster.api.v1.Nodes.Get:output_type -> muster.api.v1.Node
+	91,  // 200: muster.api.v1.Nodes.List:output_type -> muster.api.v1.NodeList
+	92,  // 201: muster.api.v1.Nodes.Watch:output_type -> muster.api.v1.NodeWatchEvent
+	57,  // 202: muster.api.v1.Nodes.Create:output_type -> muster.api.v1.Node
+	57,  // 203: muster.api.v1.Nodes.Patch:output_type -> muster.api.v1.Node
+	57,  // 204: muster.api.v1.Nodes.PatchStatus:output_type -> muster.api.v1.Node
+	57,  // 205: muster.api.v1.Nodes.Cordon:output_type -> muster.api.v1.Node
+	57,  // 206: muster.api.v1.Nodes.Uncordon:output_type -> muster.api.v1.Node
+	93,  // 207: muster.api.v1.Nodes.Drain:output_type -> muster.api.v1.Drain
+	57,  // 208: muster.api.v1.Nodes.Approve:output_type -> muster.api.v1.Node
+	57,  // 209: muster.api.v1.Nodes.Fence:output_type -> muster.api.v1.Node
+	94,  // 210: muster.api.v1.Nodes.Reconcile:output_type -> muster.api.v1.Reconciliation
+	57,  // 211: muster.api.v1.Nodes.Delete:output_type -> muster.api.v1.Node
+	95,  // 212: muster.api.v1.Nodes.ListEvictions:output_type -> muster.api.v1.EvictionNoticeList
+	96,  // 213: muster.api.v1.Nodes.WatchEvictions:output_type -> muster.api.v1.EvictionWatchEvent
+	97,  // 214: muster.api.v1.Coordinators.List:output_type -> muster.api.v1.CoordinatorList
+	59,  // 215: muster.api.v1.ResourceQuotas.Create:output_type -> muster.api.v1.ResourceQuota
+	59,  // 216: muster.api.v1.ResourceQuotas.Get:output_type -> muster.api.v1.ResourceQuota
+	98,  // 217: muster.api.v1.ResourceQuotas.List:output_type -> muster.api.v1.ResourceQuotaList
+	99,  // 218: muster.api.v1.ResourceQuotas.Watch:output_type -> muster.api.v1.ResourceQuotaWatchEvent
+	59,  // 219: muster.api.v1.ResourceQuotas.Update:output_type -> muster.api.v1.ResourceQuota
+	59,  // 220: muster.api.v1.ResourceQuotas.Patch:output_type -> muster.api.v1.ResourceQuota
+	59,  // 221: muster.api.v1.ResourceQuotas.Delete:output_type -> muster.api.v1.ResourceQuota
+	60,  // 222: muster.api.v1.QuotaTrees.Create:output_type -> muster.api.v1.QuotaTree
+	60,  // 223: muster.api.v1.QuotaTrees.Get:output_type -> muster.api.v1.QuotaTree
+	100, // 224: muster.api.v1.QuotaTrees.List:output_type -> muster.api.v1.QuotaTreeList
+	101, // 225: muster.api.v1.QuotaTrees.Watch:output_type -> muster.api.v1.QuotaTreeWatchEvent
+	60,  // 226: muster.api.v1.QuotaTrees.Update:output_type -> muster.api.v1.QuotaTree
+	60,  // 227: muster.api.v1.QuotaTrees.Patch:output_type -> muster.api.v1.QuotaTree
+	60,  // 228: muster.api.v1.QuotaTrees.Delete:output_type -> muster.api.v1.QuotaTree
+	102, // 229: muster.api.v1.QuotaTrees.Reclaim:output_type -> muster.api.v1.QuotaReclaim
+	60,  // 230: muster.api.v1.QuotaTrees.Rename:output_type -> muster.api.v1.QuotaTree
+	103, // 231: muster.api.v1.QuotaTrees.TryConsumer:output_type -> muster.api.v1.QuotaDryRun
+	62,  // 232: muster.api.v1.QuotaForests.Create:output_type -> muster.api.v1.QuotaForest
+	62,  // 233: muster.api.v1.QuotaForests.Get:output_type -> muster.api.v1.QuotaForest
+	104, // 234: muster.api.v1.QuotaForests.List:output_type -> muster.api.v1.QuotaForestList
+	105, // 235: muster.api.v1.QuotaForests.Watch:output_type -> muster.api.v1.QuotaForestWatchEvent
+	62,  // 236: muster.api.v1.QuotaForests.Update:output_type -> muster.api.v1.QuotaForest
+	62,  // 237: muster.api.v1.QuotaForests.Patch:output_type -> muster.api.v1.QuotaForest
+	62,  // 238: muster.api.v1.QuotaForests.Delete:output_type -> muster.api.v1.QuotaForest
+	63,  // 239: muster.api.v1.QuotaBindings.Create:output_type -> muster.api.v1.QuotaBinding
+	63,  // 240: muster.api.v1.QuotaBindings.Get:output_type -> muster.api.v1.QuotaBinding
+	106, // 241: muster.api.v1.QuotaBindings.List:output_type -> muster.api.v1.QuotaBindingList
+	107, // 242: muster.api.v1.QuotaBindings.Watch:output_type -> muster.api.v1.QuotaBindingWatchEvent
+	63,  // 243: muster.api.v1.QuotaBindings.Update:output_type -> muster.api.v1.QuotaBinding
+	63,  // 244: muster.api.v1.QuotaBindings.Patch:output_type -> muster.api.v1.QuotaBinding
+	63,  // 245: muster.api.v1.QuotaBindings.Delete:output_type -> muster.api.v1.QuotaBinding
+	64,  // 246: muster.api.v1.Tenants.Create:output_type -> muster.api.v1.Tenant
+	64,  // 247: muster.api.v1.Tenants.Get:output_type -> muster.api.v1.Tenant
+	108, // 248: muster.api.v1.Tenants.List:output_type -> muster.api.v1.TenantList
+	109, // 249: muster.api.v1.Tenants.Watch:output_type -> muster.api.v1.TenantWatchEvent
+	64,  // 250: muster.api.v1.Tenants.Update:output_type -> muster.api.v1.Tenant
+	64,  // 251: muster.api.v1.Tenants.Patch:output_type -> muster.api.v1.Tenant
+	64,  // 252: muster.api.v1.Tenants.Delete:output_type -> muster.api.v1.Tenant
+	65,  // 253: muster.api.v1.Resources.Create:output_type -> muster.api.v1.Resource
+	65,  // 254: muster.api.v1.Resources.Get:output_type -> muster.api.v1.Resource
+	110, // 255: muster.api.v1.Resources.List:output_type -> muster.api.v1.ResourceList
+	111, // 256: muster.api.v1.Resources.Watch:output_type -> muster.api.v1.ResourceWatchEvent
+	65,  // 257: muster.api.v1.Resources.Update:output_type -> muster.api.v1.Resource
+	65,  // 258: muster.api.v1.Resources.Patch:output_type -> muster.api.v1.Resource
+	65,  // 259: muster.api.v1.Resources.Delete:output_type -> muster.api.v1.Resource
+	66,  // 260: muster.api.v1.PriorityClasses.Create:output_type -> muster.api.v1.PriorityClass
+	66,  // 261: muster.api.v1.PriorityClasses.Get:output_type -> muster.api.v1.PriorityClass
+	112, // 262: muster.api.v1.PriorityClasses.List:output_type -> muster.api.v1.PriorityClassList
+	113, // 263: muster.api.v1.PriorityClasses.Watch:output_type -> muster.api.v1.PriorityClassWatchEvent
+	66,  // 264: muster.api.v1.PriorityClasses.Update:output_type -> muster.api.v1.PriorityClass
+	66,  // 265: muster.api.v1.PriorityClasses.Patch:output_type -> muster.api.v1.PriorityClass
+	66,  // 266: muster.api.v1.PriorityClasses.Delete:output_type -> muster.api.v1.PriorityClass
+	67,  // 267: muster.api.v1.Queues.Create:output_type -> muster.api.v1.Queue
+	67,  // 268: muster.api.v1.Queues.Get:output_type -> muster.api.v1.Queue
+	114, // 269: muster.api.v1.Queues.List:output_type -> muster.api.v1.QueueList
+	115, // 270: muster.api.v1.Queues.Watch:output_type -> muster.api.v1.QueueWatchEvent
+	67,  // 271: muster.api.v1.Queues.Update:output_type -> muster.api.v1.Queue
+	67,  // 272: muster.api.v1.Queues.Patch:output_type -> muster.api.v1.Queue
+	67,  // 273: muster.api.v1.Queues.Delete:output_type -> muster.api.v1.Queue
+	68,  // 274: muster.api.v1.Namespaces.Create:output_type -> muster.api.v1.Namespace
+	68,  // 275: muster.api.v1.Namespaces.Get:output_type -> muster.api.v1.Namespace
+	116, // 276: muster.api.v1.Namespaces.List:output_type -> muster.api.v1.NamespaceList
+	117, // 277: muster.api.v1.Namespaces.Watch:output_type -> muster.api.v1.NamespaceWatchEvent
+	68,  // 278: muster.api.v1.Namespaces.Update:output_type -> muster.api.v1.Namespace
+	68,  // 279: muster.api.v1.Namespaces.Patch:output_type -> muster.api.v1.Namespace
+	68,  // 280: muster.api.v1.Namespaces.Delete:output_type -> muster.api.v1.Namespace
+	69,  // 281: muster.api.v1.AccessTokens.Create:output_type -> muster.api.v1.AccessToken
+	69,  // 282: muster.api.v1.AccessTokens.Get:output_type -> muster.api.v1.AccessToken
+	118, // 283: muster.api.v1.AccessTokens.List:output_type -> muster.api.v1.AccessTokenList
+	119, // 284: muster.api.v1.AccessTokens.Watch:output_type -> muster.api.v1.AccessTokenWatchEvent
+	69,  // 285: muster.api.v1.AccessTokens.Rotate:output_type -> muster.api.v1.AccessToken
+	69,  // 286: muster.api.v1.AccessTokens.Delete:output_type -> muster.api.v1.AccessToken
+	70,  // 287: muster.api.v1.RoleBindings.Create:output_type -> muster.api.v1.RoleBinding
+	70,  // 288: muster.api.v1.RoleBindings.Get:output_type -> muster.api.v1.RoleBinding
+	120, // 289: muster.api.v1.RoleBindings.List:output_type -> muster.api.v1.RoleBindingList
+	121, // 290: muster.api.v1.RoleBindings.Watch:output_type -> muster.api.v1.RoleBindingWatchEvent
+	70,  // 291: muster.api.v1.RoleBindings.Update:output_type -> muster.api.v1.RoleBinding
+	70,  // 292: muster.api.v1.RoleBindings.Patch:output_type -> muster.api.v1.RoleBinding
+	70,  // 293: muster.api.v1.RoleBindings.Delete:output_type -> muster.api.v1.RoleBinding
+	71,  // 294: muster.api.v1.BootstrapTokens.Create:output_type -> muster.api.v1.BootstrapToken
+	122, // 295: muster.api.v1.BootstrapTokens.List:output_type -> muster.api.v1.BootstrapTokenList
+	71,  // 296: muster.api.v1.BootstrapTokens.Delete:output_type -> muster.api.v1.BootstrapToken
+	123, // 297: muster.api.v1.Authorities.Create:output_type -> muster.api.v1.Authority
+	124, // 298: muster.api.v1.Authorities.List:output_type -> muster.api.v1.AuthorityList
+	124, // 299: muster.api.v1.Authorities.Delete:output_type -> muster.api.v1.AuthorityList
+	72,  // 300: muster.api.v1.OperatorCertificates.Create:output_type -> muster.api.v1.OperatorCertificate
+	125, // 301: muster.api.v1.OperatorCertificates.List:output_type -> muster.api.v1.OperatorCertificateList
+	125, // 302: muster.api.v1.OperatorCertificates.Delete:output_type -> muster.api.v1.OperatorCertificateList
+	73,  // 303: muster.api.v1.NodeBans.Create:output_type -> muster.api.v1.NodeBan
+	126, // 304: muster.api.v1.NodeBans.List:output_type -> muster.api.v1.NodeBanList
+	73,  // 305: muster.api.v1.NodeBans.Delete:output_type -> muster.api.v1.NodeBan
+	127, // 306: muster.api.v1.Usage.GetClusterUtilization:output_type -> muster.api.v1.ClusterUtilization
+	128, // 307: muster.api.v1.Usage.GetQueues:output_type -> muster.api.v1.QueueUsage
+	129, // 308: muster.api.v1.Usage.GetTenantUsage:output_type -> muster.api.v1.TenantUsage
+	130, // 309: muster.api.v1.History.ListAllocations:output_type -> muster.api.v1.PastAllocationList
+	131, // 310: muster.api.v1.History.ListPreemptions:output_type -> muster.api.v1.PastPreemptionList
+	132, // 311: muster.api.v1.History.ListEvents:output_type -> muster.api.v1.PastEventList
+	133, // 312: muster.api.v1.History.GetStatus:output_type -> muster.api.v1.HistoryStatus
+	134, // 313: muster.api.v1.History.Verify:output_type -> muster.api.v1.HistoryReport
+	134, // 314: muster.api.v1.History.Rebuild:output_type -> muster.api.v1.HistoryReport
+	135, // 315: muster.api.v1.History.Prune:output_type -> muster.api.v1.HistoryRetention
+	136, // 316: muster.api.v1.FeatureLevels.Get:output_type -> muster.api.v1.FeatureLevel
+	136, // 317: muster.api.v1.FeatureLevels.Patch:output_type -> muster.api.v1.FeatureLevel
+	137, // 318: muster.api.v1.QuotaModes.Get:output_type -> muster.api.v1.QuotaMode
+	137, // 319: muster.api.v1.QuotaModes.Patch:output_type -> muster.api.v1.QuotaMode
+	138, // 320: muster.api.v1.Events.Get:output_type -> muster.api.v1.Event
+	139, // 321: muster.api.v1.Events.List:output_type -> muster.api.v1.EventList
+	140, // 322: muster.api.v1.Events.Watch:output_type -> muster.api.v1.EventWatchEvent
+	141, // 323: muster.api.v1.Audit.List:output_type -> muster.api.v1.AuditEntryList
+	175, // [175:324] is the sub-list for method output_type
+	26,  // [26:175] is the sub-list for method input_type
 	26,  // [26:26] is the sub-list for extension type_name
 	26,  // [26:26] is the sub-list for extension extendee
 	0,   // [0:26] is the sub-list for field type_name
@@ -3290,9 +3337,9 @@ func file_muster_api_v1_api_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_api_v1_api_proto_rawDesc), len(file_muster_api_v1_api_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   39,
+			NumMessages:   40,
 			NumExtensions: 0,
-			NumServices:   24,
+			NumServices:   25,
 		},
 		GoTypes:           file_muster_api_v1_api_proto_goTypes,
 		DependencyIndexes: file_muster_api_v1_api_proto_depIdxs,

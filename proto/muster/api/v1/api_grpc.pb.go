@@ -7052,6 +7052,152 @@ var History_ServiceDesc = grpc.ServiceDesc{
 }
 
 const (
+	FeatureLevels_Get_FullMethodName   = "/muster.api.v1.FeatureLevels/Get"
+	FeatureLevels_Patch_FullMethodName = "/muster.api.v1.FeatureLevels/Patch"
+)
+
+// FeatureLevelsClient is the client API for FeatureLevels service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+//
+// FeatureLevels is the feature level of the cluster.
+type FeatureLevelsClient interface {
+	Get(ctx context.Context, in *GetFeatureLevelRequest, opts ...grpc.CallOption) (*FeatureLevel, error)
+	// Patch raises the level. It is refused with FAILED_PRECONDITION while a coordinator or an agent does not know the level.
+	Patch(ctx context.Context, in *FeatureLevelPatch, opts ...grpc.CallOption) (*FeatureLevel, error)
+}
+
+type featureLevelsClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewFeatureLevelsClient(cc grpc.ClientConnInterface) FeatureLevelsClient {
+	return &featureLevelsClient{cc}
+}
+
+func (c *featureLevelsClient) Get(ctx context.Context, in *GetFeatureLevelRequest, opts ...grpc.CallOption) (*FeatureLevel, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(FeatureLevel)
+	err := c.cc.Invoke(ctx, FeatureLevels_Get_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *featureLevelsClient) Patch(ctx context.Context, in *FeatureLevelPatch, opts ...grpc.CallOption) (*FeatureLevel, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(FeatureLevel)
+	err := c.cc.Invoke(ctx, FeatureLevels_Patch_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// FeatureLevelsServer is the server API for FeatureLevels service.
+// All implementations must embed UnimplementedFeatureLevelsServer
+// for forward compatibility.
+//
+// FeatureLevels is the feature level of the cluster.
+type FeatureLevelsServer interface {
+	Get(context.Context, *GetFeatureLevelRequest) (*FeatureLevel, error)
+	// Patch raises the level. It is refused with FAILED_PRECONDITION while a coordinator or an agent does not know the level.
+	Patch(context.Context, *FeatureLevelPatch) (*FeatureLevel, error)
+	mustEmbedUnimplementedFeatureLevelsServer()
+}
+
+// UnimplementedFeatureLevelsServer must be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedFeatureLevelsServer struct{}
+
+func (UnimplementedFeatureLevelsServer) Get(context.Context, *GetFeatureLevelRequest) (*FeatureLevel, error) {
+	return nil, status.Error(codes.Unimplemented, "method Get not implemented")
+}
+func (UnimplementedFeatureLevelsServer) Patch(context.Context, *FeatureLevelPatch) (*FeatureLevel, error) {
+	return nil, status.Error(codes.Unimplemented, "method Patch not implemented")
+}
+func (UnimplementedFeatureLevelsServer) mustEmbedUnimplementedFeatureLevelsServer() {}
+func (UnimplementedFeatureLevelsServer) testEmbeddedByValue()                       {}
+
+// UnsafeFeatureLevelsServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to FeatureLevelsServer will
+// result in compilation errors.
+type UnsafeFeatureLevelsServer interface {
+	mustEmbedUnimplementedFeatureLevelsServer()
+}
+
+func RegisterFeatureLevelsServer(s grpc.ServiceRegistrar, srv FeatureLevelsServer) {
+	// If the following call panics, it indicates UnimplementedFeatureLevelsServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&FeatureLevels_ServiceDesc, srv)
+}
+
+func _FeatureLevels_Get_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetFeatureLevelRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FeatureLevelsServer).Get(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: FeatureLevels_Get_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FeatureLevelsServer).Get(ctx, req.(*GetFeatureLevelRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _FeatureLevels_Patch_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(FeatureLevelPatch)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(FeatureLevelsServer).Patch(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: FeatureLevels_Patch_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(FeatureLevelsServer).Patch(ctx, req.(*FeatureLevelPatch))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+// FeatureLevels_ServiceDesc is the grpc.ServiceDesc for FeatureLevels service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var FeatureLevels_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "muster.api.v1.FeatureLevels",
+	HandlerType: (*FeatureLevelsServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "Get",
+			Handler:    _FeatureLevels_Get_Handler,
+		},
+		{
+			MethodName: "Patch",
+			Handler:    _FeatureLevels_Patch_Handler,
+		},
+	},
+	Streams:  []grpc.StreamDesc{},
+	Metadata: "muster/api/v1/api.proto",
+}
+
+const (
 	QuotaModes_Get_FullMethodName   = "/muster.api.v1.QuotaModes/Get"
 	QuotaModes_Patch_FullMethodName = "/muster.api.v1.QuotaModes/Patch"
 )

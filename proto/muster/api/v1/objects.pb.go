@@ -2067,6 +2067,262 @@ func (x *QuotaModePatch) GetReason() string {
 	return ""
 }
 
+type FeatureLevel struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ApiVersion    string                 `protobuf:"bytes,1,opt,name=api_version,json=apiVersion,proto3" json:"api_version,omitempty"`
+	Kind          string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
+	Level         int32                  `protobuf:"varint,3,opt,name=level,proto3" json:"level,omitempty"`
+	Newest        int32                  `protobuf:"varint,4,opt,name=newest,proto3" json:"newest,omitempty"`
+	Features      []*FeatureOfLevel      `protobuf:"bytes,5,rep,name=features,proto3" json:"features,omitempty"`
+	Behind        []*BehindLevel         `protobuf:"bytes,6,rep,name=behind,proto3" json:"behind,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FeatureLevel) Reset() {
+	*x = FeatureLevel{}
+	mi := &file_muster_api_v1_objects_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FeatureLevel) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FeatureLevel) ProtoMessage() {}
+
+func (x *FeatureLevel) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_api_v1_objects_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FeatureLevel.ProtoReflect.Descriptor instead.
+func (*FeatureLevel) Descriptor() ([]byte, []int) {
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *FeatureLevel) GetApiVersion() string {
+	if x != nil {
+		return x.ApiVersion
+	}
+	return ""
+}
+
+func (x *FeatureLevel) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *FeatureLevel) GetLevel() int32 {
+	if x != nil {
+		return x.Level
+	}
+	return 0
+}
+
+func (x *FeatureLevel) GetNewest() int32 {
+	if x != nil {
+		return x.Newest
+	}
+	return 0
+}
+
+func (x *FeatureLevel) GetFeatures() []*FeatureOfLevel {
+	if x != nil {
+		return x.Features
+	}
+	return nil
+}
+
+func (x *FeatureLevel) GetBehind() []*BehindLevel {
+	if x != nil {
+		return x.Behind
+	}
+	return nil
+}
+
+type FeatureOfLevel struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Level         int32                  `protobuf:"varint,1,opt,name=level,proto3" json:"level,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FeatureOfLevel) Reset() {
+	*x = FeatureOfLevel{}
+	mi := &file_muster_api_v1_objects_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FeatureOfLevel) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FeatureOfLevel) ProtoMessage() {}
+
+func (x *FeatureOfLevel) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_api_v1_objects_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FeatureOfLevel.ProtoReflect.Descriptor instead.
+func (*FeatureOfLevel) Descriptor() ([]byte, []int) {
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *FeatureOfLevel) GetLevel() int32 {
+	if x != nil {
+		return x.Level
+	}
+	return 0
+}
+
+func (x *FeatureOfLevel) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type BehindLevel struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Level         int32                  `protobuf:"varint,3,opt,name=level,proto3" json:"level,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BehindLevel) Reset() {
+	*x = BehindLevel{}
+	mi := &file_muster_api_v1_objects_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BehindLevel) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BehindLevel) ProtoMessage() {}
+
+func (x *BehindLevel) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_api_v1_objects_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BehindLevel.ProtoReflect.Descriptor instead.
+func (*BehindLevel) Descriptor() ([]byte, []int) {
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *BehindLevel) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *BehindLevel) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *BehindLevel) GetLevel() int32 {
+	if x != nil {
+		return x.Level
+	}
+	return 0
+}
+
+type FeatureLevelPatch struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ApiVersion    string                 `protobuf:"bytes,1,opt,name=api_version,json=apiVersion,proto3" json:"api_version,omitempty"`
+	Kind          string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
+	Level         int32                  `protobuf:"varint,3,opt,name=level,proto3" json:"level,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FeatureLevelPatch) Reset() {
+	*x = FeatureLevelPatch{}
+	mi := &file_muster_api_v1_objects_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FeatureLevelPatch) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FeatureLevelPatch) ProtoMessage() {}
+
+func (x *FeatureLevelPatch) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_api_v1_objects_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FeatureLevelPatch.ProtoReflect.Descriptor instead.
+func (*FeatureLevelPatch) Descriptor() ([]byte, []int) {
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *FeatureLevelPatch) GetApiVersion() string {
+	if x != nil {
+		return x.ApiVersion
+	}
+	return ""
+}
+
+func (x *FeatureLevelPatch) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *FeatureLevelPatch) GetLevel() int32 {
+	if x != nil {
+		return x.Level
+	}
+	return 0
+}
+
 type QuotaDryRun struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
@@ -2082,7 +2338,7 @@ type QuotaDryRun struct {
 
 func (x *QuotaDryRun) Reset() {
 	*x = QuotaDryRun{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[26]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2094,7 +2350,7 @@ func (x *QuotaDryRun) String() string {
 func (*QuotaDryRun) ProtoMessage() {}
 
 func (x *QuotaDryRun) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[26]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2107,7 +2363,7 @@ func (x *QuotaDryRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaDryRun.ProtoReflect.Descriptor instead.
 func (*QuotaDryRun) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{26}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *QuotaDryRun) GetKind() string {
@@ -2174,7 +2430,7 @@ type QuotaReclaim struct {
 
 func (x *QuotaReclaim) Reset() {
 	*x = QuotaReclaim{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[27]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2186,7 +2442,7 @@ func (x *QuotaReclaim) String() string {
 func (*QuotaReclaim) ProtoMessage() {}
 
 func (x *QuotaReclaim) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[27]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2199,7 +2455,7 @@ func (x *QuotaReclaim) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaReclaim.ProtoReflect.Descriptor instead.
 func (*QuotaReclaim) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{27}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *QuotaReclaim) GetKind() string {
@@ -2263,7 +2519,7 @@ type PreemptionRequest struct {
 
 func (x *PreemptionRequest) Reset() {
 	*x = PreemptionRequest{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[28]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2275,7 +2531,7 @@ func (x *PreemptionRequest) String() string {
 func (*PreemptionRequest) ProtoMessage() {}
 
 func (x *PreemptionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[28]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2288,7 +2544,7 @@ func (x *PreemptionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreemptionRequest.ProtoReflect.Descriptor instead.
 func (*PreemptionRequest) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{28}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *PreemptionRequest) GetTargetAllocation() string {
@@ -2333,7 +2589,7 @@ type Preemption struct {
 
 func (x *Preemption) Reset() {
 	*x = Preemption{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[29]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2345,7 +2601,7 @@ func (x *Preemption) String() string {
 func (*Preemption) ProtoMessage() {}
 
 func (x *Preemption) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[29]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2358,7 +2614,7 @@ func (x *Preemption) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Preemption.ProtoReflect.Descriptor instead.
 func (*Preemption) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{29}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Preemption) GetPreemptionId() string {
@@ -2415,7 +2671,7 @@ type Drain struct {
 
 func (x *Drain) Reset() {
 	*x = Drain{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[30]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2427,7 +2683,7 @@ func (x *Drain) String() string {
 func (*Drain) ProtoMessage() {}
 
 func (x *Drain) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[30]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2440,7 +2696,7 @@ func (x *Drain) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drain.ProtoReflect.Descriptor instead.
 func (*Drain) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{30}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Drain) GetStatus() string {
@@ -2485,7 +2741,7 @@ type Reconciliation struct {
 
 func (x *Reconciliation) Reset() {
 	*x = Reconciliation{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[31]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2497,7 +2753,7 @@ func (x *Reconciliation) String() string {
 func (*Reconciliation) ProtoMessage() {}
 
 func (x *Reconciliation) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[31]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2510,7 +2766,7 @@ func (x *Reconciliation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reconciliation.ProtoReflect.Descriptor instead.
 func (*Reconciliation) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{31}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Reconciliation) GetKind() string {
@@ -2567,7 +2823,7 @@ type DeleteOptions struct {
 
 func (x *DeleteOptions) Reset() {
 	*x = DeleteOptions{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[32]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2579,7 +2835,7 @@ func (x *DeleteOptions) String() string {
 func (*DeleteOptions) ProtoMessage() {}
 
 func (x *DeleteOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[32]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2592,7 +2848,7 @@ func (x *DeleteOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteOptions.ProtoReflect.Descriptor instead.
 func (*DeleteOptions) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{32}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *DeleteOptions) GetGracePeriodSeconds() int64 {
@@ -2634,7 +2890,7 @@ type Preconditions struct {
 
 func (x *Preconditions) Reset() {
 	*x = Preconditions{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[33]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2646,7 +2902,7 @@ func (x *Preconditions) String() string {
 func (*Preconditions) ProtoMessage() {}
 
 func (x *Preconditions) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[33]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2659,7 +2915,7 @@ func (x *Preconditions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Preconditions.ProtoReflect.Descriptor instead.
 func (*Preconditions) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{33}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Preconditions) GetUid() string {
@@ -2689,7 +2945,7 @@ type DrainOptions struct {
 
 func (x *DrainOptions) Reset() {
 	*x = DrainOptions{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[34]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2701,7 +2957,7 @@ func (x *DrainOptions) String() string {
 func (*DrainOptions) ProtoMessage() {}
 
 func (x *DrainOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[34]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2714,7 +2970,7 @@ func (x *DrainOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainOptions.ProtoReflect.Descriptor instead.
 func (*DrainOptions) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{34}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *DrainOptions) GetGracePeriodSeconds() int64 {
@@ -2763,7 +3019,7 @@ type FenceOptions struct {
 
 func (x *FenceOptions) Reset() {
 	*x = FenceOptions{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[35]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2775,7 +3031,7 @@ func (x *FenceOptions) String() string {
 func (*FenceOptions) ProtoMessage() {}
 
 func (x *FenceOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[35]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2788,7 +3044,7 @@ func (x *FenceOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FenceOptions.ProtoReflect.Descriptor instead.
 func (*FenceOptions) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{35}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *FenceOptions) GetConfirmDead() bool {
@@ -2821,7 +3077,7 @@ type ApproveOptions struct {
 
 func (x *ApproveOptions) Reset() {
 	*x = ApproveOptions{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[36]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2833,7 +3089,7 @@ func (x *ApproveOptions) String() string {
 func (*ApproveOptions) ProtoMessage() {}
 
 func (x *ApproveOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[36]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2846,7 +3102,7 @@ func (x *ApproveOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApproveOptions.ProtoReflect.Descriptor instead.
 func (*ApproveOptions) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{36}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ApproveOptions) GetResourceVersion() string {
@@ -2866,7 +3122,7 @@ type ReconcileOptions struct {
 
 func (x *ReconcileOptions) Reset() {
 	*x = ReconcileOptions{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[37]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2878,7 +3134,7 @@ func (x *ReconcileOptions) String() string {
 func (*ReconcileOptions) ProtoMessage() {}
 
 func (x *ReconcileOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[37]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2891,7 +3147,7 @@ func (x *ReconcileOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReconcileOptions.ProtoReflect.Descriptor instead.
 func (*ReconcileOptions) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{37}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ReconcileOptions) GetMode() string {
@@ -2917,7 +3173,7 @@ type ReclaimOptions struct {
 
 func (x *ReclaimOptions) Reset() {
 	*x = ReclaimOptions{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[38]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2929,7 +3185,7 @@ func (x *ReclaimOptions) String() string {
 func (*ReclaimOptions) ProtoMessage() {}
 
 func (x *ReclaimOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[38]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2942,7 +3198,7 @@ func (x *ReclaimOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReclaimOptions.ProtoReflect.Descriptor instead.
 func (*ReclaimOptions) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{38}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ReclaimOptions) GetGracePeriodSeconds() int64 {
@@ -2969,7 +3225,7 @@ type ObjectMeta struct {
 
 func (x *ObjectMeta) Reset() {
 	*x = ObjectMeta{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[39]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2981,7 +3237,7 @@ func (x *ObjectMeta) String() string {
 func (*ObjectMeta) ProtoMessage() {}
 
 func (x *ObjectMeta) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[39]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2994,7 +3250,7 @@ func (x *ObjectMeta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObjectMeta.ProtoReflect.Descriptor instead.
 func (*ObjectMeta) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{39}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ObjectMeta) GetName() string {
@@ -3090,7 +3346,7 @@ type AllocationSpec struct {
 
 func (x *AllocationSpec) Reset() {
 	*x = AllocationSpec{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[40]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3102,7 +3358,7 @@ func (x *AllocationSpec) String() string {
 func (*AllocationSpec) ProtoMessage() {}
 
 func (x *AllocationSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[40]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3115,7 +3371,7 @@ func (x *AllocationSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllocationSpec.ProtoReflect.Descriptor instead.
 func (*AllocationSpec) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{40}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *AllocationSpec) GetResources() *Requirements {
@@ -3283,7 +3539,7 @@ type Alternative struct {
 
 func (x *Alternative) Reset() {
 	*x = Alternative{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[41]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3295,7 +3551,7 @@ func (x *Alternative) String() string {
 func (*Alternative) ProtoMessage() {}
 
 func (x *Alternative) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[41]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3308,7 +3564,7 @@ func (x *Alternative) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Alternative.ProtoReflect.Descriptor instead.
 func (*Alternative) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{41}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Alternative) GetResources() *Requirements {
@@ -3342,7 +3598,7 @@ type EnvVar struct {
 
 func (x *EnvVar) Reset() {
 	*x = EnvVar{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[42]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3354,7 +3610,7 @@ func (x *EnvVar) String() string {
 func (*EnvVar) ProtoMessage() {}
 
 func (x *EnvVar) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[42]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3367,7 +3623,7 @@ func (x *EnvVar) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnvVar.ProtoReflect.Descriptor instead.
 func (*EnvVar) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{42}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *EnvVar) GetName() string {
@@ -3395,7 +3651,7 @@ type Mount struct {
 
 func (x *Mount) Reset() {
 	*x = Mount{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[43]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3407,7 +3663,7 @@ func (x *Mount) String() string {
 func (*Mount) ProtoMessage() {}
 
 func (x *Mount) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[43]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3420,7 +3676,7 @@ func (x *Mount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mount.ProtoReflect.Descriptor instead.
 func (*Mount) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{43}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Mount) GetSource() string {
@@ -3465,7 +3721,7 @@ type AllocationStatus struct {
 
 func (x *AllocationStatus) Reset() {
 	*x = AllocationStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[44]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3477,7 +3733,7 @@ func (x *AllocationStatus) String() string {
 func (*AllocationStatus) ProtoMessage() {}
 
 func (x *AllocationStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[44]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3490,7 +3746,7 @@ func (x *AllocationStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AllocationStatus.ProtoReflect.Descriptor instead.
 func (*AllocationStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{44}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *AllocationStatus) GetPhase() string {
@@ -3595,7 +3851,7 @@ type ListMeta struct {
 
 func (x *ListMeta) Reset() {
 	*x = ListMeta{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[45]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3607,7 +3863,7 @@ func (x *ListMeta) String() string {
 func (*ListMeta) ProtoMessage() {}
 
 func (x *ListMeta) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[45]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3620,7 +3876,7 @@ func (x *ListMeta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMeta.ProtoReflect.Descriptor instead.
 func (*ListMeta) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{45}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ListMeta) GetResourceVersion() string {
@@ -3666,7 +3922,7 @@ type JobSpec struct {
 
 func (x *JobSpec) Reset() {
 	*x = JobSpec{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[46]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3678,7 +3934,7 @@ func (x *JobSpec) String() string {
 func (*JobSpec) ProtoMessage() {}
 
 func (x *JobSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[46]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3691,7 +3947,7 @@ func (x *JobSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobSpec.ProtoReflect.Descriptor instead.
 func (*JobSpec) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{46}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *JobSpec) GetParallelism() int32 {
@@ -3808,7 +4064,7 @@ type MemberSet struct {
 
 func (x *MemberSet) Reset() {
 	*x = MemberSet{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[47]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3820,7 +4076,7 @@ func (x *MemberSet) String() string {
 func (*MemberSet) ProtoMessage() {}
 
 func (x *MemberSet) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[47]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3833,7 +4089,7 @@ func (x *MemberSet) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemberSet.ProtoReflect.Descriptor instead.
 func (*MemberSet) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{47}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *MemberSet) GetName() string {
@@ -3902,7 +4158,7 @@ type JobDependency struct {
 
 func (x *JobDependency) Reset() {
 	*x = JobDependency{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[48]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3914,7 +4170,7 @@ func (x *JobDependency) String() string {
 func (*JobDependency) ProtoMessage() {}
 
 func (x *JobDependency) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[48]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3927,7 +4183,7 @@ func (x *JobDependency) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobDependency.ProtoReflect.Descriptor instead.
 func (*JobDependency) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{48}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *JobDependency) GetType() string {
@@ -3955,7 +4211,7 @@ type JobDependencyStatus struct {
 
 func (x *JobDependencyStatus) Reset() {
 	*x = JobDependencyStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[49]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3967,7 +4223,7 @@ func (x *JobDependencyStatus) String() string {
 func (*JobDependencyStatus) ProtoMessage() {}
 
 func (x *JobDependencyStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[49]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3980,7 +4236,7 @@ func (x *JobDependencyStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobDependencyStatus.ProtoReflect.Descriptor instead.
 func (*JobDependencyStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{49}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *JobDependencyStatus) GetType() string {
@@ -4025,7 +4281,7 @@ type JobStatus struct {
 
 func (x *JobStatus) Reset() {
 	*x = JobStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[50]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4037,7 +4293,7 @@ func (x *JobStatus) String() string {
 func (*JobStatus) ProtoMessage() {}
 
 func (x *JobStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[50]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4050,7 +4306,7 @@ func (x *JobStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatus.ProtoReflect.Descriptor instead.
 func (*JobStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{50}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *JobStatus) GetPhase() string {
@@ -4156,7 +4412,7 @@ type JobBoost struct {
 
 func (x *JobBoost) Reset() {
 	*x = JobBoost{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[51]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4168,7 +4424,7 @@ func (x *JobBoost) String() string {
 func (*JobBoost) ProtoMessage() {}
 
 func (x *JobBoost) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[51]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4181,7 +4437,7 @@ func (x *JobBoost) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobBoost.ProtoReflect.Descriptor instead.
 func (*JobBoost) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{51}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *JobBoost) GetPriority() int32 {
@@ -4224,7 +4480,7 @@ type BoostOptions struct {
 
 func (x *BoostOptions) Reset() {
 	*x = BoostOptions{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[52]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4236,7 +4492,7 @@ func (x *BoostOptions) String() string {
 func (*BoostOptions) ProtoMessage() {}
 
 func (x *BoostOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[52]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4249,7 +4505,7 @@ func (x *BoostOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BoostOptions.ProtoReflect.Descriptor instead.
 func (*BoostOptions) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{52}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *BoostOptions) GetNewPriority() int32 {
@@ -4292,7 +4548,7 @@ type Boost struct {
 
 func (x *Boost) Reset() {
 	*x = Boost{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[53]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4304,7 +4560,7 @@ func (x *Boost) String() string {
 func (*Boost) ProtoMessage() {}
 
 func (x *Boost) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[53]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4317,7 +4573,7 @@ func (x *Boost) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Boost.ProtoReflect.Descriptor instead.
 func (*Boost) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{53}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Boost) GetPreviousPriority() int32 {
@@ -4361,7 +4617,7 @@ type NodeSpec struct {
 
 func (x *NodeSpec) Reset() {
 	*x = NodeSpec{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[54]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4373,7 +4629,7 @@ func (x *NodeSpec) String() string {
 func (*NodeSpec) ProtoMessage() {}
 
 func (x *NodeSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[54]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4386,7 +4642,7 @@ func (x *NodeSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeSpec.ProtoReflect.Descriptor instead.
 func (*NodeSpec) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{54}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *NodeSpec) GetCapacity() map[string]string {
@@ -4434,7 +4690,7 @@ type KubeletPool struct {
 
 func (x *KubeletPool) Reset() {
 	*x = KubeletPool{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[55]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4446,7 +4702,7 @@ func (x *KubeletPool) String() string {
 func (*KubeletPool) ProtoMessage() {}
 
 func (x *KubeletPool) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[55]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4459,7 +4715,7 @@ func (x *KubeletPool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KubeletPool.ProtoReflect.Descriptor instead.
 func (*KubeletPool) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{55}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *KubeletPool) GetAdd() []string {
@@ -4486,7 +4742,7 @@ type KubeletStatus struct {
 
 func (x *KubeletStatus) Reset() {
 	*x = KubeletStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[56]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4498,7 +4754,7 @@ func (x *KubeletStatus) String() string {
 func (*KubeletStatus) ProtoMessage() {}
 
 func (x *KubeletStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[56]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4511,7 +4767,7 @@ func (x *KubeletStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KubeletStatus.ProtoReflect.Descriptor instead.
 func (*KubeletStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{56}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *KubeletStatus) GetDevices() []*KubeletDevice {
@@ -4542,7 +4798,7 @@ type KubeletDevice struct {
 
 func (x *KubeletDevice) Reset() {
 	*x = KubeletDevice{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[57]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4554,7 +4810,7 @@ func (x *KubeletDevice) String() string {
 func (*KubeletDevice) ProtoMessage() {}
 
 func (x *KubeletDevice) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[57]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4567,7 +4823,7 @@ func (x *KubeletDevice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KubeletDevice.ProtoReflect.Descriptor instead.
 func (*KubeletDevice) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{57}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *KubeletDevice) GetUuid() string {
@@ -4624,7 +4880,7 @@ type KubeletContainer struct {
 
 func (x *KubeletContainer) Reset() {
 	*x = KubeletContainer{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[58]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4636,7 +4892,7 @@ func (x *KubeletContainer) String() string {
 func (*KubeletContainer) ProtoMessage() {}
 
 func (x *KubeletContainer) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[58]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4649,7 +4905,7 @@ func (x *KubeletContainer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KubeletContainer.ProtoReflect.Descriptor instead.
 func (*KubeletContainer) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{58}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *KubeletContainer) GetNamespace() string {
@@ -4708,7 +4964,7 @@ type NodeStatus struct {
 
 func (x *NodeStatus) Reset() {
 	*x = NodeStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[59]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4720,7 +4976,7 @@ func (x *NodeStatus) String() string {
 func (*NodeStatus) ProtoMessage() {}
 
 func (x *NodeStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[59]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4733,7 +4989,7 @@ func (x *NodeStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeStatus.ProtoReflect.Descriptor instead.
 func (*NodeStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{59}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *NodeStatus) GetPhase() string {
@@ -4889,7 +5145,7 @@ type ResourceQuotaSpec struct {
 
 func (x *ResourceQuotaSpec) Reset() {
 	*x = ResourceQuotaSpec{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[60]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4901,7 +5157,7 @@ func (x *ResourceQuotaSpec) String() string {
 func (*ResourceQuotaSpec) ProtoMessage() {}
 
 func (x *ResourceQuotaSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[60]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4914,7 +5170,7 @@ func (x *ResourceQuotaSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResourceQuotaSpec.ProtoReflect.Descriptor instead.
 func (*ResourceQuotaSpec) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{60}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ResourceQuotaSpec) GetHard() map[string]string {
@@ -4968,7 +5224,7 @@ type ResourceQuotaStatus struct {
 
 func (x *ResourceQuotaStatus) Reset() {
 	*x = ResourceQuotaStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[61]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4980,7 +5236,7 @@ func (x *ResourceQuotaStatus) String() string {
 func (*ResourceQuotaStatus) ProtoMessage() {}
 
 func (x *ResourceQuotaStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[61]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4993,7 +5249,7 @@ func (x *ResourceQuotaStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResourceQuotaStatus.ProtoReflect.Descriptor instead.
 func (*ResourceQuotaStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{61}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *ResourceQuotaStatus) GetHard() map[string]string {
@@ -5055,7 +5311,7 @@ type UserUsage struct {
 
 func (x *UserUsage) Reset() {
 	*x = UserUsage{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[62]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5067,7 +5323,7 @@ func (x *UserUsage) String() string {
 func (*UserUsage) ProtoMessage() {}
 
 func (x *UserUsage) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[62]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5080,7 +5336,7 @@ func (x *UserUsage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UserUsage.ProtoReflect.Descriptor instead.
 func (*UserUsage) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{62}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *UserUsage) GetUser() string {
@@ -5113,7 +5369,7 @@ type QuotaTreeStatus struct {
 
 func (x *QuotaTreeStatus) Reset() {
 	*x = QuotaTreeStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[63]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5125,7 +5381,7 @@ func (x *QuotaTreeStatus) String() string {
 func (*QuotaTreeStatus) ProtoMessage() {}
 
 func (x *QuotaTreeStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[63]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5138,7 +5394,7 @@ func (x *QuotaTreeStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaTreeStatus.ProtoReflect.Descriptor instead.
 func (*QuotaTreeStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{63}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *QuotaTreeStatus) GetRoot() string {
@@ -5206,7 +5462,7 @@ type QuotaForestSpec struct {
 
 func (x *QuotaForestSpec) Reset() {
 	*x = QuotaForestSpec{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[64]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5218,7 +5474,7 @@ func (x *QuotaForestSpec) String() string {
 func (*QuotaForestSpec) ProtoMessage() {}
 
 func (x *QuotaForestSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[64]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5231,7 +5487,7 @@ func (x *QuotaForestSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaForestSpec.ProtoReflect.Descriptor instead.
 func (*QuotaForestSpec) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{64}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *QuotaForestSpec) GetTrees() []string {
@@ -5252,7 +5508,7 @@ type QuotaBindingSpec struct {
 
 func (x *QuotaBindingSpec) Reset() {
 	*x = QuotaBindingSpec{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[65]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5264,7 +5520,7 @@ func (x *QuotaBindingSpec) String() string {
 func (*QuotaBindingSpec) ProtoMessage() {}
 
 func (x *QuotaBindingSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[65]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5277,7 +5533,7 @@ func (x *QuotaBindingSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaBindingSpec.ProtoReflect.Descriptor instead.
 func (*QuotaBindingSpec) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{65}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *QuotaBindingSpec) GetForest() string {
@@ -5311,7 +5567,7 @@ type MemberNode struct {
 
 func (x *MemberNode) Reset() {
 	*x = MemberNode{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[66]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5323,7 +5579,7 @@ func (x *MemberNode) String() string {
 func (*MemberNode) ProtoMessage() {}
 
 func (x *MemberNode) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[66]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5336,7 +5592,7 @@ func (x *MemberNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemberNode.ProtoReflect.Descriptor instead.
 func (*MemberNode) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{66}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *MemberNode) GetMember() int64 {
@@ -5368,7 +5624,7 @@ type Reason struct {
 
 func (x *Reason) Reset() {
 	*x = Reason{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[67]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5380,7 +5636,7 @@ func (x *Reason) String() string {
 func (*Reason) ProtoMessage() {}
 
 func (x *Reason) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[67]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5393,7 +5649,7 @@ func (x *Reason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reason.ProtoReflect.Descriptor instead.
 func (*Reason) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{67}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *Reason) GetCode() string {
@@ -5449,7 +5705,7 @@ type Outlook struct {
 
 func (x *Outlook) Reset() {
 	*x = Outlook{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[68]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5461,7 +5717,7 @@ func (x *Outlook) String() string {
 func (*Outlook) ProtoMessage() {}
 
 func (x *Outlook) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[68]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5474,7 +5730,7 @@ func (x *Outlook) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outlook.ProtoReflect.Descriptor instead.
 func (*Outlook) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{68}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *Outlook) GetCan() string {
@@ -5509,7 +5765,7 @@ type Help struct {
 
 func (x *Help) Reset() {
 	*x = Help{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[69]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5521,7 +5777,7 @@ func (x *Help) String() string {
 func (*Help) ProtoMessage() {}
 
 func (x *Help) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[69]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5534,7 +5790,7 @@ func (x *Help) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Help.ProtoReflect.Descriptor instead.
 func (*Help) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{69}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *Help) GetCode() string {
@@ -5571,7 +5827,7 @@ type NodeGroup struct {
 
 func (x *NodeGroup) Reset() {
 	*x = NodeGroup{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[70]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5583,7 +5839,7 @@ func (x *NodeGroup) String() string {
 func (*NodeGroup) ProtoMessage() {}
 
 func (x *NodeGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[70]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5596,7 +5852,7 @@ func (x *NodeGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeGroup.ProtoReflect.Descriptor instead.
 func (*NodeGroup) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{70}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *NodeGroup) GetCount() int64 {
@@ -5647,7 +5903,7 @@ type QueuePlace struct {
 
 func (x *QueuePlace) Reset() {
 	*x = QueuePlace{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[71]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5659,7 +5915,7 @@ func (x *QueuePlace) String() string {
 func (*QueuePlace) ProtoMessage() {}
 
 func (x *QueuePlace) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[71]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5672,7 +5928,7 @@ func (x *QueuePlace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueuePlace.ProtoReflect.Descriptor instead.
 func (*QueuePlace) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{71}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *QueuePlace) GetName() string {
@@ -5721,7 +5977,7 @@ type Nomination struct {
 
 func (x *Nomination) Reset() {
 	*x = Nomination{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[72]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5733,7 +5989,7 @@ func (x *Nomination) String() string {
 func (*Nomination) ProtoMessage() {}
 
 func (x *Nomination) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[72]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5746,7 +6002,7 @@ func (x *Nomination) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Nomination.ProtoReflect.Descriptor instead.
 func (*Nomination) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{72}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *Nomination) GetWaitingFor() string {
@@ -5781,7 +6037,7 @@ type NodeExplanation struct {
 
 func (x *NodeExplanation) Reset() {
 	*x = NodeExplanation{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[73]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5793,7 +6049,7 @@ func (x *NodeExplanation) String() string {
 func (*NodeExplanation) ProtoMessage() {}
 
 func (x *NodeExplanation) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[73]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5806,7 +6062,7 @@ func (x *NodeExplanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeExplanation.ProtoReflect.Descriptor instead.
 func (*NodeExplanation) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{73}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *NodeExplanation) GetNode() string {
@@ -5846,7 +6102,7 @@ type QuotaPlacement struct {
 
 func (x *QuotaPlacement) Reset() {
 	*x = QuotaPlacement{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[74]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5858,7 +6114,7 @@ func (x *QuotaPlacement) String() string {
 func (*QuotaPlacement) ProtoMessage() {}
 
 func (x *QuotaPlacement) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[74]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5871,7 +6127,7 @@ func (x *QuotaPlacement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaPlacement.ProtoReflect.Descriptor instead.
 func (*QuotaPlacement) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{74}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *QuotaPlacement) GetTree() string {
@@ -5941,7 +6197,7 @@ type ConsumerSpec struct {
 
 func (x *ConsumerSpec) Reset() {
 	*x = ConsumerSpec{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[75]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5953,7 +6209,7 @@ func (x *ConsumerSpec) String() string {
 func (*ConsumerSpec) ProtoMessage() {}
 
 func (x *ConsumerSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[75]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5966,7 +6222,7 @@ func (x *ConsumerSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumerSpec.ProtoReflect.Descriptor instead.
 func (*ConsumerSpec) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{75}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *ConsumerSpec) GetId() string {
@@ -6003,7 +6259,7 @@ type QuotaReclaimed struct {
 
 func (x *QuotaReclaimed) Reset() {
 	*x = QuotaReclaimed{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[76]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6015,7 +6271,7 @@ func (x *QuotaReclaimed) String() string {
 func (*QuotaReclaimed) ProtoMessage() {}
 
 func (x *QuotaReclaimed) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[76]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6028,7 +6284,7 @@ func (x *QuotaReclaimed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaReclaimed.ProtoReflect.Descriptor instead.
 func (*QuotaReclaimed) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{76}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *QuotaReclaimed) GetKind() string {
@@ -6076,7 +6332,7 @@ type QuotaOverdraft struct {
 
 func (x *QuotaOverdraft) Reset() {
 	*x = QuotaOverdraft{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[77]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6088,7 +6344,7 @@ func (x *QuotaOverdraft) String() string {
 func (*QuotaOverdraft) ProtoMessage() {}
 
 func (x *QuotaOverdraft) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[77]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6101,7 +6357,7 @@ func (x *QuotaOverdraft) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaOverdraft.ProtoReflect.Descriptor instead.
 func (*QuotaOverdraft) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{77}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *QuotaOverdraft) GetNode() string {
@@ -6129,7 +6385,7 @@ type DrainProgress struct {
 
 func (x *DrainProgress) Reset() {
 	*x = DrainProgress{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[78]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6141,7 +6397,7 @@ func (x *DrainProgress) String() string {
 func (*DrainProgress) ProtoMessage() {}
 
 func (x *DrainProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[78]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6154,7 +6410,7 @@ func (x *DrainProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainProgress.ProtoReflect.Descriptor instead.
 func (*DrainProgress) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{78}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *DrainProgress) GetEvicted() int64 {
@@ -6195,7 +6451,7 @@ type ReconciledGrant struct {
 
 func (x *ReconciledGrant) Reset() {
 	*x = ReconciledGrant{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[79]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6207,7 +6463,7 @@ func (x *ReconciledGrant) String() string {
 func (*ReconciledGrant) ProtoMessage() {}
 
 func (x *ReconciledGrant) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[79]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6220,7 +6476,7 @@ func (x *ReconciledGrant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReconciledGrant.ProtoReflect.Descriptor instead.
 func (*ReconciledGrant) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{79}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *ReconciledGrant) GetTransaction() string {
@@ -6298,7 +6554,7 @@ type ReconciledRecord struct {
 
 func (x *ReconciledRecord) Reset() {
 	*x = ReconciledRecord{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[80]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6310,7 +6566,7 @@ func (x *ReconciledRecord) String() string {
 func (*ReconciledRecord) ProtoMessage() {}
 
 func (x *ReconciledRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[80]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6323,7 +6579,7 @@ func (x *ReconciledRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReconciledRecord.ProtoReflect.Descriptor instead.
 func (*ReconciledRecord) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{80}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *ReconciledRecord) GetTransaction() string {
@@ -6364,7 +6620,7 @@ type Requirements struct {
 
 func (x *Requirements) Reset() {
 	*x = Requirements{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[81]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6376,7 +6632,7 @@ func (x *Requirements) String() string {
 func (*Requirements) ProtoMessage() {}
 
 func (x *Requirements) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[81]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6389,7 +6645,7 @@ func (x *Requirements) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Requirements.ProtoReflect.Descriptor instead.
 func (*Requirements) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{81}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *Requirements) GetRequests() map[string]string {
@@ -6421,7 +6677,7 @@ type Scheduling struct {
 
 func (x *Scheduling) Reset() {
 	*x = Scheduling{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[82]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6433,7 +6689,7 @@ func (x *Scheduling) String() string {
 func (*Scheduling) ProtoMessage() {}
 
 func (x *Scheduling) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[82]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6446,7 +6702,7 @@ func (x *Scheduling) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Scheduling.ProtoReflect.Descriptor instead.
 func (*Scheduling) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{82}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *Scheduling) GetNodeSelector() map[string]string {
@@ -6511,7 +6767,7 @@ type GangScheduling struct {
 
 func (x *GangScheduling) Reset() {
 	*x = GangScheduling{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[83]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6523,7 +6779,7 @@ func (x *GangScheduling) String() string {
 func (*GangScheduling) ProtoMessage() {}
 
 func (x *GangScheduling) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[83]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6536,7 +6792,7 @@ func (x *GangScheduling) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GangScheduling.ProtoReflect.Descriptor instead.
 func (*GangScheduling) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{83}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *GangScheduling) GetGroupId() string {
@@ -6584,7 +6840,7 @@ type TopologyLevel struct {
 
 func (x *TopologyLevel) Reset() {
 	*x = TopologyLevel{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[84]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6596,7 +6852,7 @@ func (x *TopologyLevel) String() string {
 func (*TopologyLevel) ProtoMessage() {}
 
 func (x *TopologyLevel) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[84]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6609,7 +6865,7 @@ func (x *TopologyLevel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopologyLevel.ProtoReflect.Descriptor instead.
 func (*TopologyLevel) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{84}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *TopologyLevel) GetTopologyKey() string {
@@ -6637,7 +6893,7 @@ type Subgroup struct {
 
 func (x *Subgroup) Reset() {
 	*x = Subgroup{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[85]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6649,7 +6905,7 @@ func (x *Subgroup) String() string {
 func (*Subgroup) ProtoMessage() {}
 
 func (x *Subgroup) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[85]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6662,7 +6918,7 @@ func (x *Subgroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Subgroup.ProtoReflect.Descriptor instead.
 func (*Subgroup) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{85}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *Subgroup) GetMembers() int32 {
@@ -6697,7 +6953,7 @@ type QuotaDemand struct {
 
 func (x *QuotaDemand) Reset() {
 	*x = QuotaDemand{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[86]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6709,7 +6965,7 @@ func (x *QuotaDemand) String() string {
 func (*QuotaDemand) ProtoMessage() {}
 
 func (x *QuotaDemand) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[86]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6722,7 +6978,7 @@ func (x *QuotaDemand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaDemand.ProtoReflect.Descriptor instead.
 func (*QuotaDemand) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{86}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *QuotaDemand) GetGroups() map[string]string {
@@ -6760,7 +7016,7 @@ type Condition struct {
 
 func (x *Condition) Reset() {
 	*x = Condition{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[87]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6772,7 +7028,7 @@ func (x *Condition) String() string {
 func (*Condition) ProtoMessage() {}
 
 func (x *Condition) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[87]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6785,7 +7041,7 @@ func (x *Condition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Condition.ProtoReflect.Descriptor instead.
 func (*Condition) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{87}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *Condition) GetType() string {
@@ -6844,7 +7100,7 @@ type AssignmentStatus struct {
 
 func (x *AssignmentStatus) Reset() {
 	*x = AssignmentStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[88]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6856,7 +7112,7 @@ func (x *AssignmentStatus) String() string {
 func (*AssignmentStatus) ProtoMessage() {}
 
 func (x *AssignmentStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[88]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6869,7 +7125,7 @@ func (x *AssignmentStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AssignmentStatus.ProtoReflect.Descriptor instead.
 func (*AssignmentStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{88}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *AssignmentStatus) GetCpus() string {
@@ -6924,7 +7180,7 @@ type Template struct {
 
 func (x *Template) Reset() {
 	*x = Template{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[89]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6936,7 +7192,7 @@ func (x *Template) String() string {
 func (*Template) ProtoMessage() {}
 
 func (x *Template) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[89]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6949,7 +7205,7 @@ func (x *Template) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Template.ProtoReflect.Descriptor instead.
 func (*Template) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{89}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *Template) GetMetadata() *ObjectMeta {
@@ -6981,7 +7237,7 @@ type LogChunk struct {
 
 func (x *LogChunk) Reset() {
 	*x = LogChunk{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[90]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6993,7 +7249,7 @@ func (x *LogChunk) String() string {
 func (*LogChunk) ProtoMessage() {}
 
 func (x *LogChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[90]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7006,7 +7262,7 @@ func (x *LogChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogChunk.ProtoReflect.Descriptor instead.
 func (*LogChunk) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{90}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *LogChunk) GetMember() int32 {
@@ -7073,7 +7329,7 @@ type JobMember struct {
 
 func (x *JobMember) Reset() {
 	*x = JobMember{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[91]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7085,7 +7341,7 @@ func (x *JobMember) String() string {
 func (*JobMember) ProtoMessage() {}
 
 func (x *JobMember) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[91]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7098,7 +7354,7 @@ func (x *JobMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobMember.ProtoReflect.Descriptor instead.
 func (*JobMember) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{91}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *JobMember) GetName() string {
@@ -7163,7 +7419,7 @@ type MemberUse struct {
 
 func (x *MemberUse) Reset() {
 	*x = MemberUse{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[92]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7175,7 +7431,7 @@ func (x *MemberUse) String() string {
 func (*MemberUse) ProtoMessage() {}
 
 func (x *MemberUse) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[92]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7188,7 +7444,7 @@ func (x *MemberUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemberUse.ProtoReflect.Descriptor instead.
 func (*MemberUse) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{92}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *MemberUse) GetCpuMillis() int64 {
@@ -7238,7 +7494,7 @@ type MemberDeviceUse struct {
 
 func (x *MemberDeviceUse) Reset() {
 	*x = MemberDeviceUse{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[93]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7250,7 +7506,7 @@ func (x *MemberDeviceUse) String() string {
 func (*MemberDeviceUse) ProtoMessage() {}
 
 func (x *MemberDeviceUse) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[93]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7263,7 +7519,7 @@ func (x *MemberDeviceUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemberDeviceUse.ProtoReflect.Descriptor instead.
 func (*MemberDeviceUse) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{93}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *MemberDeviceUse) GetUuid() string {
@@ -7305,7 +7561,7 @@ type Taint struct {
 
 func (x *Taint) Reset() {
 	*x = Taint{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[94]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7317,7 +7573,7 @@ func (x *Taint) String() string {
 func (*Taint) ProtoMessage() {}
 
 func (x *Taint) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[94]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7330,7 +7586,7 @@ func (x *Taint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Taint.ProtoReflect.Descriptor instead.
 func (*Taint) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{94}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *Taint) GetKey() string {
@@ -7364,7 +7620,7 @@ type NodeAddress struct {
 
 func (x *NodeAddress) Reset() {
 	*x = NodeAddress{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[95]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7376,7 +7632,7 @@ func (x *NodeAddress) String() string {
 func (*NodeAddress) ProtoMessage() {}
 
 func (x *NodeAddress) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[95]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7389,7 +7645,7 @@ func (x *NodeAddress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeAddress.ProtoReflect.Descriptor instead.
 func (*NodeAddress) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{95}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *NodeAddress) GetType() string {
@@ -7416,7 +7672,7 @@ type Incarnation struct {
 
 func (x *Incarnation) Reset() {
 	*x = Incarnation{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[96]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7428,7 +7684,7 @@ func (x *Incarnation) String() string {
 func (*Incarnation) ProtoMessage() {}
 
 func (x *Incarnation) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[96]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7441,7 +7697,7 @@ func (x *Incarnation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Incarnation.ProtoReflect.Descriptor instead.
 func (*Incarnation) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{96}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *Incarnation) GetJournalId() string {
@@ -7473,7 +7729,7 @@ type NUMAStatus struct {
 
 func (x *NUMAStatus) Reset() {
 	*x = NUMAStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[97]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7485,7 +7741,7 @@ func (x *NUMAStatus) String() string {
 func (*NUMAStatus) ProtoMessage() {}
 
 func (x *NUMAStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[97]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7498,7 +7754,7 @@ func (x *NUMAStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NUMAStatus.ProtoReflect.Descriptor instead.
 func (*NUMAStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{97}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *NUMAStatus) GetId() int64 {
@@ -7570,7 +7826,7 @@ type DeviceStatus struct {
 
 func (x *DeviceStatus) Reset() {
 	*x = DeviceStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[98]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7582,7 +7838,7 @@ func (x *DeviceStatus) String() string {
 func (*DeviceStatus) ProtoMessage() {}
 
 func (x *DeviceStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[98]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7595,7 +7851,7 @@ func (x *DeviceStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceStatus.ProtoReflect.Descriptor instead.
 func (*DeviceStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{98}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *DeviceStatus) GetIndex() int64 {
@@ -7692,7 +7948,7 @@ type QuotaRename struct {
 
 func (x *QuotaRename) Reset() {
 	*x = QuotaRename{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[99]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7704,7 +7960,7 @@ func (x *QuotaRename) String() string {
 func (*QuotaRename) ProtoMessage() {}
 
 func (x *QuotaRename) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[99]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7717,7 +7973,7 @@ func (x *QuotaRename) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaRename.ProtoReflect.Descriptor instead.
 func (*QuotaRename) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{99}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *QuotaRename) GetFrom() string {
@@ -7743,7 +7999,7 @@ type ScopeSelector struct {
 
 func (x *ScopeSelector) Reset() {
 	*x = ScopeSelector{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[100]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7755,7 +8011,7 @@ func (x *ScopeSelector) String() string {
 func (*ScopeSelector) ProtoMessage() {}
 
 func (x *ScopeSelector) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[100]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7768,7 +8024,7 @@ func (x *ScopeSelector) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScopeSelector.ProtoReflect.Descriptor instead.
 func (*ScopeSelector) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{100}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *ScopeSelector) GetMatchExpressions() []*ScopeExpression {
@@ -7799,7 +8055,7 @@ type QuotaNodeStatus struct {
 
 func (x *QuotaNodeStatus) Reset() {
 	*x = QuotaNodeStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[101]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7811,7 +8067,7 @@ func (x *QuotaNodeStatus) String() string {
 func (*QuotaNodeStatus) ProtoMessage() {}
 
 func (x *QuotaNodeStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[101]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7824,7 +8080,7 @@ func (x *QuotaNodeStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaNodeStatus.ProtoReflect.Descriptor instead.
 func (*QuotaNodeStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{101}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *QuotaNodeStatus) GetName() string {
@@ -7931,7 +8187,7 @@ type Victim struct {
 
 func (x *Victim) Reset() {
 	*x = Victim{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[102]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7943,7 +8199,7 @@ func (x *Victim) String() string {
 func (*Victim) ProtoMessage() {}
 
 func (x *Victim) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[102]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7956,7 +8212,7 @@ func (x *Victim) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Victim.ProtoReflect.Descriptor instead.
 func (*Victim) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{102}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *Victim) GetUnit() string {
@@ -8009,7 +8265,7 @@ type ConsumerDemand struct {
 
 func (x *ConsumerDemand) Reset() {
 	*x = ConsumerDemand{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[103]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8021,7 +8277,7 @@ func (x *ConsumerDemand) String() string {
 func (*ConsumerDemand) ProtoMessage() {}
 
 func (x *ConsumerDemand) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[103]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8034,7 +8290,7 @@ func (x *ConsumerDemand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConsumerDemand.ProtoReflect.Descriptor instead.
 func (*ConsumerDemand) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{103}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *ConsumerDemand) GetId() string {
@@ -8097,7 +8353,7 @@ type Affinity struct {
 
 func (x *Affinity) Reset() {
 	*x = Affinity{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[104]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8109,7 +8365,7 @@ func (x *Affinity) String() string {
 func (*Affinity) ProtoMessage() {}
 
 func (x *Affinity) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[104]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8122,7 +8378,7 @@ func (x *Affinity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Affinity.ProtoReflect.Descriptor instead.
 func (*Affinity) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{104}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *Affinity) GetNodeAffinity() *NodeAffinity {
@@ -8159,7 +8415,7 @@ type Toleration struct {
 
 func (x *Toleration) Reset() {
 	*x = Toleration{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[105]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8171,7 +8427,7 @@ func (x *Toleration) String() string {
 func (*Toleration) ProtoMessage() {}
 
 func (x *Toleration) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[105]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8184,7 +8440,7 @@ func (x *Toleration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Toleration.ProtoReflect.Descriptor instead.
 func (*Toleration) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{105}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *Toleration) GetKey() string {
@@ -8234,7 +8490,7 @@ type TopologySpreadConstraint struct {
 
 func (x *TopologySpreadConstraint) Reset() {
 	*x = TopologySpreadConstraint{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[106]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8246,7 +8502,7 @@ func (x *TopologySpreadConstraint) String() string {
 func (*TopologySpreadConstraint) ProtoMessage() {}
 
 func (x *TopologySpreadConstraint) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[106]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8259,7 +8515,7 @@ func (x *TopologySpreadConstraint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopologySpreadConstraint.ProtoReflect.Descriptor instead.
 func (*TopologySpreadConstraint) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{106}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{110}
 }
 
 func (x *TopologySpreadConstraint) GetMaxSkew() int32 {
@@ -8301,7 +8557,7 @@ type GPUConstraint struct {
 
 func (x *GPUConstraint) Reset() {
 	*x = GPUConstraint{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[107]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8313,7 +8569,7 @@ func (x *GPUConstraint) String() string {
 func (*GPUConstraint) ProtoMessage() {}
 
 func (x *GPUConstraint) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[107]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8326,7 +8582,7 @@ func (x *GPUConstraint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GPUConstraint.ProtoReflect.Descriptor instead.
 func (*GPUConstraint) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{107}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{111}
 }
 
 func (x *GPUConstraint) GetModel() string {
@@ -8360,7 +8616,7 @@ type MemoryStatus struct {
 
 func (x *MemoryStatus) Reset() {
 	*x = MemoryStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[108]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8372,7 +8628,7 @@ func (x *MemoryStatus) String() string {
 func (*MemoryStatus) ProtoMessage() {}
 
 func (x *MemoryStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[108]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8385,7 +8641,7 @@ func (x *MemoryStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemoryStatus.ProtoReflect.Descriptor instead.
 func (*MemoryStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{108}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{112}
 }
 
 func (x *MemoryStatus) GetNode() int64 {
@@ -8413,7 +8669,7 @@ type HugepageStatus struct {
 
 func (x *HugepageStatus) Reset() {
 	*x = HugepageStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[109]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8425,7 +8681,7 @@ func (x *HugepageStatus) String() string {
 func (*HugepageStatus) ProtoMessage() {}
 
 func (x *HugepageStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[109]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8438,7 +8694,7 @@ func (x *HugepageStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HugepageStatus.ProtoReflect.Descriptor instead.
 func (*HugepageStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{109}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{113}
 }
 
 func (x *HugepageStatus) GetNode() int64 {
@@ -8474,7 +8730,7 @@ type GPUStatus struct {
 
 func (x *GPUStatus) Reset() {
 	*x = GPUStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[110]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8486,7 +8742,7 @@ func (x *GPUStatus) String() string {
 func (*GPUStatus) ProtoMessage() {}
 
 func (x *GPUStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[110]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8499,7 +8755,7 @@ func (x *GPUStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GPUStatus.ProtoReflect.Descriptor instead.
 func (*GPUStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{110}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{114}
 }
 
 func (x *GPUStatus) GetIndex() int64 {
@@ -8543,7 +8799,7 @@ type MIGStatus struct {
 
 func (x *MIGStatus) Reset() {
 	*x = MIGStatus{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[111]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8555,7 +8811,7 @@ func (x *MIGStatus) String() string {
 func (*MIGStatus) ProtoMessage() {}
 
 func (x *MIGStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[111]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8568,7 +8824,7 @@ func (x *MIGStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MIGStatus.ProtoReflect.Descriptor instead.
 func (*MIGStatus) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{111}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{115}
 }
 
 func (x *MIGStatus) GetGpu() int64 {
@@ -8615,7 +8871,7 @@ type MIGMode struct {
 
 func (x *MIGMode) Reset() {
 	*x = MIGMode{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[112]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8627,7 +8883,7 @@ func (x *MIGMode) String() string {
 func (*MIGMode) ProtoMessage() {}
 
 func (x *MIGMode) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[112]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8640,7 +8896,7 @@ func (x *MIGMode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MIGMode.ProtoReflect.Descriptor instead.
 func (*MIGMode) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{112}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{116}
 }
 
 func (x *MIGMode) GetInstances() []*MIGInstance {
@@ -8661,7 +8917,7 @@ type ScopeExpression struct {
 
 func (x *ScopeExpression) Reset() {
 	*x = ScopeExpression{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[113]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8673,7 +8929,7 @@ func (x *ScopeExpression) String() string {
 func (*ScopeExpression) ProtoMessage() {}
 
 func (x *ScopeExpression) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[113]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8686,7 +8942,7 @@ func (x *ScopeExpression) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScopeExpression.ProtoReflect.Descriptor instead.
 func (*ScopeExpression) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{113}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{117}
 }
 
 func (x *ScopeExpression) GetScopeName() string {
@@ -8720,7 +8976,7 @@ type NodeAffinity struct {
 
 func (x *NodeAffinity) Reset() {
 	*x = NodeAffinity{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[114]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8732,7 +8988,7 @@ func (x *NodeAffinity) String() string {
 func (*NodeAffinity) ProtoMessage() {}
 
 func (x *NodeAffinity) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[114]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8745,7 +9001,7 @@ func (x *NodeAffinity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeAffinity.ProtoReflect.Descriptor instead.
 func (*NodeAffinity) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{114}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{118}
 }
 
 func (x *NodeAffinity) GetRequiredDuringScheduling() *NodeSelectorTerms {
@@ -8772,7 +9028,7 @@ type PodAffinity struct {
 
 func (x *PodAffinity) Reset() {
 	*x = PodAffinity{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[115]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[119]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8784,7 +9040,7 @@ func (x *PodAffinity) String() string {
 func (*PodAffinity) ProtoMessage() {}
 
 func (x *PodAffinity) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[115]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[119]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8797,7 +9053,7 @@ func (x *PodAffinity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PodAffinity.ProtoReflect.Descriptor instead.
 func (*PodAffinity) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{115}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{119}
 }
 
 func (x *PodAffinity) GetRequiredDuringScheduling() []*PodAffinityTerm {
@@ -8828,7 +9084,7 @@ type MIGInstance struct {
 
 func (x *MIGInstance) Reset() {
 	*x = MIGInstance{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[116]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[120]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8840,7 +9096,7 @@ func (x *MIGInstance) String() string {
 func (*MIGInstance) ProtoMessage() {}
 
 func (x *MIGInstance) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[116]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[120]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8853,7 +9109,7 @@ func (x *MIGInstance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MIGInstance.ProtoReflect.Descriptor instead.
 func (*MIGInstance) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{116}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{120}
 }
 
 func (x *MIGInstance) GetUuid() string {
@@ -8907,7 +9163,7 @@ type NodeSelectorTerms struct {
 
 func (x *NodeSelectorTerms) Reset() {
 	*x = NodeSelectorTerms{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[117]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[121]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8919,7 +9175,7 @@ func (x *NodeSelectorTerms) String() string {
 func (*NodeSelectorTerms) ProtoMessage() {}
 
 func (x *NodeSelectorTerms) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[117]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[121]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8932,7 +9188,7 @@ func (x *NodeSelectorTerms) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeSelectorTerms.ProtoReflect.Descriptor instead.
 func (*NodeSelectorTerms) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{117}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{121}
 }
 
 func (x *NodeSelectorTerms) GetNodeSelectorTerms() []*NodeSelectorTerm {
@@ -8952,7 +9208,7 @@ type PreferredTerm struct {
 
 func (x *PreferredTerm) Reset() {
 	*x = PreferredTerm{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[118]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[122]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8964,7 +9220,7 @@ func (x *PreferredTerm) String() string {
 func (*PreferredTerm) ProtoMessage() {}
 
 func (x *PreferredTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[118]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[122]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8977,7 +9233,7 @@ func (x *PreferredTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreferredTerm.ProtoReflect.Descriptor instead.
 func (*PreferredTerm) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{118}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{122}
 }
 
 func (x *PreferredTerm) GetWeight() int32 {
@@ -9004,7 +9260,7 @@ type PodAffinityTerm struct {
 
 func (x *PodAffinityTerm) Reset() {
 	*x = PodAffinityTerm{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[119]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[123]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9016,7 +9272,7 @@ func (x *PodAffinityTerm) String() string {
 func (*PodAffinityTerm) ProtoMessage() {}
 
 func (x *PodAffinityTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[119]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[123]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9029,7 +9285,7 @@ func (x *PodAffinityTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PodAffinityTerm.ProtoReflect.Descriptor instead.
 func (*PodAffinityTerm) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{119}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{123}
 }
 
 func (x *PodAffinityTerm) GetTopologyKey() string {
@@ -9056,7 +9312,7 @@ type WeightedPodAffinityTerm struct {
 
 func (x *WeightedPodAffinityTerm) Reset() {
 	*x = WeightedPodAffinityTerm{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[120]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[124]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9068,7 +9324,7 @@ func (x *WeightedPodAffinityTerm) String() string {
 func (*WeightedPodAffinityTerm) ProtoMessage() {}
 
 func (x *WeightedPodAffinityTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[120]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[124]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9081,7 +9337,7 @@ func (x *WeightedPodAffinityTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WeightedPodAffinityTerm.ProtoReflect.Descriptor instead.
 func (*WeightedPodAffinityTerm) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{120}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{124}
 }
 
 func (x *WeightedPodAffinityTerm) GetWeight() int32 {
@@ -9107,7 +9363,7 @@ type NodeSelectorTerm struct {
 
 func (x *NodeSelectorTerm) Reset() {
 	*x = NodeSelectorTerm{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[121]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[125]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9119,7 +9375,7 @@ func (x *NodeSelectorTerm) String() string {
 func (*NodeSelectorTerm) ProtoMessage() {}
 
 func (x *NodeSelectorTerm) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[121]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[125]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9132,7 +9388,7 @@ func (x *NodeSelectorTerm) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeSelectorTerm.ProtoReflect.Descriptor instead.
 func (*NodeSelectorTerm) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{121}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{125}
 }
 
 func (x *NodeSelectorTerm) GetMatchExpressions() []*MatchExpression {
@@ -9152,7 +9408,7 @@ type LabelSelector struct {
 
 func (x *LabelSelector) Reset() {
 	*x = LabelSelector{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[122]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[126]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9164,7 +9420,7 @@ func (x *LabelSelector) String() string {
 func (*LabelSelector) ProtoMessage() {}
 
 func (x *LabelSelector) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[122]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[126]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9177,7 +9433,7 @@ func (x *LabelSelector) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabelSelector.ProtoReflect.Descriptor instead.
 func (*LabelSelector) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{122}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{126}
 }
 
 func (x *LabelSelector) GetMatchLabels() map[string]string {
@@ -9205,7 +9461,7 @@ type MatchExpression struct {
 
 func (x *MatchExpression) Reset() {
 	*x = MatchExpression{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[123]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[127]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9217,7 +9473,7 @@ func (x *MatchExpression) String() string {
 func (*MatchExpression) ProtoMessage() {}
 
 func (x *MatchExpression) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[123]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[127]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9230,7 +9486,7 @@ func (x *MatchExpression) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MatchExpression.ProtoReflect.Descriptor instead.
 func (*MatchExpression) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{123}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{127}
 }
 
 func (x *MatchExpression) GetKey() string {
@@ -9281,7 +9537,7 @@ type AuditEntry struct {
 
 func (x *AuditEntry) Reset() {
 	*x = AuditEntry{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[124]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[128]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9293,7 +9549,7 @@ func (x *AuditEntry) String() string {
 func (*AuditEntry) ProtoMessage() {}
 
 func (x *AuditEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[124]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[128]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9306,7 +9562,7 @@ func (x *AuditEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEntry.ProtoReflect.Descriptor instead.
 func (*AuditEntry) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{124}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{128}
 }
 
 func (x *AuditEntry) GetApiVersion() string {
@@ -9453,7 +9709,7 @@ type AuditEntryList struct {
 
 func (x *AuditEntryList) Reset() {
 	*x = AuditEntryList{}
-	mi := &file_muster_api_v1_objects_proto_msgTypes[125]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[129]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9465,7 +9721,7 @@ func (x *AuditEntryList) String() string {
 func (*AuditEntryList) ProtoMessage() {}
 
 func (x *AuditEntryList) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_api_v1_objects_proto_msgTypes[125]
+	mi := &file_muster_api_v1_objects_proto_msgTypes[129]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9478,7 +9734,7 @@ func (x *AuditEntryList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEntryList.ProtoReflect.Descriptor instead.
 func (*AuditEntryList) Descriptor() ([]byte, []int) {
-	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{125}
+	return file_muster_api_v1_objects_proto_rawDescGZIP(), []int{129}
 }
 
 func (x *AuditEntryList) GetKind() string {
@@ -9688,7 +9944,27 @@ const file_muster_api_v1_objects_proto_rawDesc = "" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x128\n" +
 	"\bmetadata\x18\x03 \x01(\v2\x1c.muster.api.v1.PreconditionsR\bmetadata\x12\x12\n" +
 	"\x04mode\x18\x04 \x01(\tR\x04mode\x12\x16\n" +
-	"\x06reason\x18\x05 \x01(\tR\x06reason\"\xf7\x01\n" +
+	"\x06reason\x18\x05 \x01(\tR\x06reason\"\xe0\x01\n" +
+	"\fFeatureLevel\x12\x1f\n" +
+	"\vapi_version\x18\x01 \x01(\tR\n" +
+	"apiVersion\x12\x12\n" +
+	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x14\n" +
+	"\x05level\x18\x03 \x01(\x05R\x05level\x12\x16\n" +
+	"\x06newest\x18\x04 \x01(\x05R\x06newest\x129\n" +
+	"\bfeatures\x18\x05 \x03(\v2\x1d.muster.api.v1.FeatureOfLevelR\bfeatures\x122\n" +
+	"\x06behind\x18\x06 \x03(\v2\x1a.muster.api.v1.BehindLevelR\x06behind\":\n" +
+	"\x0eFeatureOfLevel\x12\x14\n" +
+	"\x05level\x18\x01 \x01(\x05R\x05level\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"K\n" +
+	"\vBehindLevel\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
+	"\x05level\x18\x03 \x01(\x05R\x05level\"^\n" +
+	"\x11FeatureLevelPatch\x12\x1f\n" +
+	"\vapi_version\x18\x01 \x01(\tR\n" +
+	"apiVersion\x12\x12\n" +
+	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x14\n" +
+	"\x05level\x18\x03 \x01(\x05R\x05level\"\xf7\x01\n" +
 	"\vQuotaDryRun\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x1a\n" +
 	"\badmitted\x18\x02 \x01(\bR\badmitted\x12=\n" +
@@ -10492,7 +10768,7 @@ func file_muster_api_v1_objects_proto_rawDescGZIP() []byte {
 	return file_muster_api_v1_objects_proto_rawDescData
 }
 
-var file_muster_api_v1_objects_proto_msgTypes = make([]protoimpl.MessageInfo, 164)
+var file_muster_api_v1_objects_proto_msgTypes = make([]protoimpl.MessageInfo, 168)
 var file_muster_api_v1_objects_proto_goTypes = []any{
 	(*Allocation)(nil),               // 0: muster.api.v1.Allocation
 	(*AllocationList)(nil),           // 1: muster.api.v1.AllocationList
@@ -10520,331 +10796,337 @@ var file_muster_api_v1_objects_proto_goTypes = []any{
 	(*Consumer)(nil),                 // 23: muster.api.v1.Consumer
 	(*QuotaMode)(nil),                // 24: muster.api.v1.QuotaMode
 	(*QuotaModePatch)(nil),           // 25: muster.api.v1.QuotaModePatch
-	(*QuotaDryRun)(nil),              // 26: muster.api.v1.QuotaDryRun
-	(*QuotaReclaim)(nil),             // 27: muster.api.v1.QuotaReclaim
-	(*PreemptionRequest)(nil),        // 28: muster.api.v1.PreemptionRequest
-	(*Preemption)(nil),               // 29: muster.api.v1.Preemption
-	(*Drain)(nil),                    // 30: muster.api.v1.Drain
-	(*Reconciliation)(nil),           // 31: muster.api.v1.Reconciliation
-	(*DeleteOptions)(nil),            // 32: muster.api.v1.DeleteOptions
-	(*Preconditions)(nil),            // 33: muster.api.v1.Preconditions
-	(*DrainOptions)(nil),             // 34: muster.api.v1.DrainOptions
-	(*FenceOptions)(nil),             // 35: muster.api.v1.FenceOptions
-	(*ApproveOptions)(nil),           // 36: muster.api.v1.ApproveOptions
-	(*ReconcileOptions)(nil),         // 37: muster.api.v1.ReconcileOptions
-	(*ReclaimOptions)(nil),           // 38: muster.api.v1.ReclaimOptions
-	(*ObjectMeta)(nil),               // 39: muster.api.v1.ObjectMeta
-	(*AllocationSpec)(nil),           // 40: muster.api.v1.AllocationSpec
-	(*Alternative)(nil),              // 41: muster.api.v1.Alternative
-	(*EnvVar)(nil),                   // 42: muster.api.v1.EnvVar
-	(*Mount)(nil),                    // 43: muster.api.v1.Mount
-	(*AllocationStatus)(nil),         // 44: muster.api.v1.AllocationStatus
-	(*ListMeta)(nil),                 // 45: muster.api.v1.ListMeta
-	(*JobSpec)(nil),                  // 46: muster.api.v1.JobSpec
-	(*MemberSet)(nil),                // 47: muster.api.v1.MemberSet
-	(*JobDependency)(nil),            // 48: muster.api.v1.JobDependency
-	(*JobDependencyStatus)(nil),      // 49: muster.api.v1.JobDependencyStatus
-	(*JobStatus)(nil),                // 50: muster.api.v1.JobStatus
-	(*JobBoost)(nil),                 // 51: muster.api.v1.JobBoost
-	(*BoostOptions)(nil),             // 52: muster.api.v1.BoostOptions
-	(*Boost)(nil),                    // 53: muster.api.v1.Boost
-	(*NodeSpec)(nil),                 // 54: muster.api.v1.NodeSpec
-	(*KubeletPool)(nil),              // 55: muster.api.v1.KubeletPool
-	(*KubeletStatus)(nil),            // 56: muster.api.v1.KubeletStatus
-	(*KubeletDevice)(nil),            // 57: muster.api.v1.KubeletDevice
-	(*KubeletContainer)(nil),         // 58: muster.api.v1.KubeletContainer
-	(*NodeStatus)(nil),               // 59: muster.api.v1.NodeStatus
-	(*ResourceQuotaSpec)(nil),        // 60: muster.api.v1.ResourceQuotaSpec
-	(*ResourceQuotaStatus)(nil),      // 61: muster.api.v1.ResourceQuotaStatus
-	(*UserUsage)(nil),                // 62: muster.api.v1.UserUsage
-	(*QuotaTreeStatus)(nil),          // 63: muster.api.v1.QuotaTreeStatus
-	(*QuotaForestSpec)(nil),          // 64: muster.api.v1.QuotaForestSpec
-	(*QuotaBindingSpec)(nil),         // 65: muster.api.v1.QuotaBindingSpec
-	(*MemberNode)(nil),               // 66: muster.api.v1.MemberNode
-	(*Reason)(nil),                   // 67: muster.api.v1.Reason
-	(*Outlook)(nil),                  // 68: muster.api.v1.Outlook
-	(*Help)(nil),                     // 69: muster.api.v1.Help
-	(*NodeGroup)(nil),                // 70: muster.api.v1.NodeGroup
-	(*QueuePlace)(nil),               // 71: muster.api.v1.QueuePlace
-	(*Nomination)(nil),               // 72: muster.api.v1.Nomination
-	(*NodeExplanation)(nil),          // 73: muster.api.v1.NodeExplanation
-	(*QuotaPlacement)(nil),           // 74: muster.api.v1.QuotaPlacement
-	(*ConsumerSpec)(nil),             // 75: muster.api.v1.ConsumerSpec
-	(*QuotaReclaimed)(nil),           // 76: muster.api.v1.QuotaReclaimed
-	(*QuotaOverdraft)(nil),           // 77: muster.api.v1.QuotaOverdraft
-	(*DrainProgress)(nil),            // 78: muster.api.v1.DrainProgress
-	(*ReconciledGrant)(nil),          // 79: muster.api.v1.ReconciledGrant
-	(*ReconciledRecord)(nil),         // 80: muster.api.v1.ReconciledRecord
-	(*Requirements)(nil),             // 81: muster.api.v1.Requirements
-	(*Scheduling)(nil),               // 82: muster.api.v1.Scheduling
-	(*GangScheduling)(nil),           // 83: muster.api.v1.GangScheduling
-	(*TopologyLevel)(nil),            // 84: muster.api.v1.TopologyLevel
-	(*Subgroup)(nil),                 // 85: muster.api.v1.Subgroup
-	(*QuotaDemand)(nil),              // 86: muster.api.v1.QuotaDemand
-	(*Condition)(nil),                // 87: muster.api.v1.Condition
-	(*AssignmentStatus)(nil),         // 88: muster.api.v1.AssignmentStatus
-	(*Template)(nil),                 // 89: muster.api.v1.Template
-	(*LogChunk)(nil),                 // 90: muster.api.v1.LogChunk
-	(*JobMember)(nil),                // 91: muster.api.v1.JobMember
-	(*MemberUse)(nil),                // 92: muster.api.v1.MemberUse
-	(*MemberDeviceUse)(nil),          // 93: muster.api.v1.MemberDeviceUse
-	(*Taint)(nil),                    // 94: muster.api.v1.Taint
-	(*NodeAddress)(nil),              // 95: muster.api.v1.NodeAddress
-	(*Incarnation)(nil),              // 96: muster.api.v1.Incarnation
-	(*NUMAStatus)(nil),               // 97: muster.api.v1.NUMAStatus
-	(*DeviceStatus)(nil),             // 98: muster.api.v1.DeviceStatus
-	(*QuotaRename)(nil),              // 99: muster.api.v1.QuotaRename
-	(*ScopeSelector)(nil),            // 100: muster.api.v1.ScopeSelector
-	(*QuotaNodeStatus)(nil),          // 101: muster.api.v1.QuotaNodeStatus
-	(*Victim)(nil),                   // 102: muster.api.v1.Victim
-	(*ConsumerDemand)(nil),           // 103: muster.api.v1.ConsumerDemand
-	(*Affinity)(nil),                 // 104: muster.api.v1.Affinity
-	(*Toleration)(nil),               // 105: muster.api.v1.Toleration
-	(*TopologySpreadConstraint)(nil), // 106: muster.api.v1.TopologySpreadConstraint
-	(*GPUConstraint)(nil),            // 107: muster.api.v1.GPUConstraint
-	(*MemoryStatus)(nil),             // 108: muster.api.v1.MemoryStatus
-	(*HugepageStatus)(nil),           // 109: muster.api.v1.HugepageStatus
-	(*GPUStatus)(nil),                // 110: muster.api.v1.GPUStatus
-	(*MIGStatus)(nil),                // 111: muster.api.v1.MIGStatus
-	(*MIGMode)(nil),                  // 112: muster.api.v1.MIGMode
-	(*ScopeExpression)(nil),          // 113: muster.api.v1.ScopeExpression
-	(*NodeAffinity)(nil),             // 114: muster.api.v1.NodeAffinity
-	(*PodAffinity)(nil),              // 115: muster.api.v1.PodAffinity
-	(*MIGInstance)(nil),              // 116: muster.api.v1.MIGInstance
-	(*NodeSelectorTerms)(nil),        // 117: muster.api.v1.NodeSelectorTerms
-	(*PreferredTerm)(nil),            // 118: muster.api.v1.PreferredTerm
-	(*PodAffinityTerm)(nil),          // 119: muster.api.v1.PodAffinityTerm
-	(*WeightedPodAffinityTerm)(nil),  // 120: muster.api.v1.WeightedPodAffinityTerm
-	(*NodeSelectorTerm)(nil),         // 121: muster.api.v1.NodeSelectorTerm
-	(*LabelSelector)(nil),            // 122: muster.api.v1.LabelSelector
-	(*MatchExpression)(nil),          // 123: muster.api.v1.MatchExpression
-	(*AuditEntry)(nil),               // 124: muster.api.v1.AuditEntry
-	(*AuditEntryList)(nil),           // 125: muster.api.v1.AuditEntryList
-	nil,                              // 126: muster.api.v1.Preemption.ResourcesFreedEntry
-	nil,                              // 127: muster.api.v1.ObjectMeta.LabelsEntry
-	nil,                              // 128: muster.api.v1.ObjectMeta.AnnotationsEntry
-	nil,                              // 129: muster.api.v1.Alternative.NodeSelectorEntry
-	nil,                              // 130: muster.api.v1.AllocationStatus.AllocatedResourcesEntry
-	nil,                              // 131: muster.api.v1.MemberSet.NodeSelectorEntry
-	nil,                              // 132: muster.api.v1.NodeSpec.CapacityEntry
-	nil,                              // 133: muster.api.v1.NodeSpec.AllocatableEntry
-	nil,                              // 134: muster.api.v1.NodeStatus.AvailableEntry
-	nil,                              // 135: muster.api.v1.NodeStatus.UsageEntry
-	nil,                              // 136: muster.api.v1.NodeStatus.OperatorLabelsEntry
-	nil,                              // 137: muster.api.v1.NodeStatus.CapacityEntry
-	nil,                              // 138: muster.api.v1.NodeStatus.AllocatableEntry
-	nil,                              // 139: muster.api.v1.ResourceQuotaSpec.HardEntry
-	nil,                              // 140: muster.api.v1.ResourceQuotaSpec.SoftEntry
-	nil,                              // 141: muster.api.v1.ResourceQuotaSpec.PerUserEntry
-	nil,                              // 142: muster.api.v1.ResourceQuotaStatus.HardEntry
-	nil,                              // 143: muster.api.v1.ResourceQuotaStatus.UsedEntry
-	nil,                              // 144: muster.api.v1.ResourceQuotaStatus.UtilizationEntry
-	nil,                              // 145: muster.api.v1.ResourceQuotaStatus.TrendEntry
-	nil,                              // 146: muster.api.v1.ResourceQuotaStatus.ReservedEntry
-	nil,                              // 147: muster.api.v1.UserUsage.UsedEntry
-	nil,                              // 148: muster.api.v1.QuotaBindingSpec.GroupsEntry
-	nil,                              // 149: muster.api.v1.QuotaPlacement.RequestEntry
-	nil,                              // 150: muster.api.v1.QuotaReclaimed.RequestEntry
-	nil,                              // 151: muster.api.v1.QuotaOverdraft.OverEntry
-	nil,                              // 152: muster.api.v1.Requirements.RequestsEntry
-	nil,                              // 153: muster.api.v1.Requirements.LimitsEntry
-	nil,                              // 154: muster.api.v1.Scheduling.NodeSelectorEntry
-	nil,                              // 155: muster.api.v1.QuotaDemand.GroupsEntry
-	nil,                              // 156: muster.api.v1.NUMAStatus.FreeHugepagesEntry
-	nil,                              // 157: muster.api.v1.QuotaNodeStatus.QuotaEntry
-	nil,                              // 158: muster.api.v1.QuotaNodeStatus.AllocatedEntry
-	nil,                              // 159: muster.api.v1.QuotaNodeStatus.OwnEntry
-	nil,                              // 160: muster.api.v1.QuotaNodeStatus.BorrowedEntry
-	nil,                              // 161: muster.api.v1.QuotaNodeStatus.LentEntry
-	nil,                              // 162: muster.api.v1.ConsumerDemand.RequestEntry
-	nil,                              // 163: muster.api.v1.LabelSelector.MatchLabelsEntry
-	(*structpb.Struct)(nil),          // 164: google.protobuf.Struct
+	(*FeatureLevel)(nil),             // 26: muster.api.v1.FeatureLevel
+	(*FeatureOfLevel)(nil),           // 27: muster.api.v1.FeatureOfLevel
+	(*BehindLevel)(nil),              // 28: muster.api.v1.BehindLevel
+	(*FeatureLevelPatch)(nil),        // 29: muster.api.v1.FeatureLevelPatch
+	(*QuotaDryRun)(nil),              // 30: muster.api.v1.QuotaDryRun
+	(*QuotaReclaim)(nil),             // 31: muster.api.v1.QuotaReclaim
+	(*PreemptionRequest)(nil),        // 32: muster.api.v1.PreemptionRequest
+	(*Preemption)(nil),               // 33: muster.api.v1.Preemption
+	(*Drain)(nil),                    // 34: muster.api.v1.Drain
+	(*Reconciliation)(nil),           // 35: muster.api.v1.Reconciliation
+	(*DeleteOptions)(nil),            // 36: muster.api.v1.DeleteOptions
+	(*Preconditions)(nil),            // 37: muster.api.v1.Preconditions
+	(*DrainOptions)(nil),             // 38: muster.api.v1.DrainOptions
+	(*FenceOptions)(nil),             // 39: muster.api.v1.FenceOptions
+	(*ApproveOptions)(nil),           // 40: muster.api.v1.ApproveOptions
+	(*ReconcileOptions)(nil),         // 41: muster.api.v1.ReconcileOptions
+	(*ReclaimOptions)(nil),           // 42: muster.api.v1.ReclaimOptions
+	(*ObjectMeta)(nil),               // 43: muster.api.v1.ObjectMeta
+	(*AllocationSpec)(nil),           // 44: muster.api.v1.AllocationSpec
+	(*Alternative)(nil),              // 45: muster.api.v1.Alternative
+	(*EnvVar)(nil),                   // 46: muster.api.v1.EnvVar
+	(*Mount)(nil),                    // 47: muster.api.v1.Mount
+	(*AllocationStatus)(nil),         // 48: muster.api.v1.AllocationStatus
+	(*ListMeta)(nil),                 // 49: muster.api.v1.ListMeta
+	(*JobSpec)(nil),                  // 50: muster.api.v1.JobSpec
+	(*MemberSet)(nil),                // 51: muster.api.v1.MemberSet
+	(*JobDependency)(nil),            // 52: muster.api.v1.JobDependency
+	(*JobDependencyStatus)(nil),      // 53: muster.api.v1.JobDependencyStatus
+	(*JobStatus)(nil),                // 54: muster.api.v1.JobStatus
+	(*JobBoost)(nil),                 // 55: muster.api.v1.JobBoost
+	(*BoostOptions)(nil),             // 56: muster.api.v1.BoostOptions
+	(*Boost)(nil),                    // 57: muster.api.v1.Boost
+	(*NodeSpec)(nil),                 // 58: muster.api.v1.NodeSpec
+	(*KubeletPool)(nil),              // 59: muster.api.v1.KubeletPool
+	(*KubeletStatus)(nil),            // 60: muster.api.v1.KubeletStatus
+	(*KubeletDevice)(nil),            // 61: muster.api.v1.KubeletDevice
+	(*KubeletContainer)(nil),         // 62: muster.api.v1.KubeletContainer
+	(*NodeStatus)(nil),               // 63: muster.api.v1.NodeStatus
+	(*ResourceQuotaSpec)(nil),        // 64: muster.api.v1.ResourceQuotaSpec
+	(*ResourceQuotaStatus)(nil),      // 65: muster.api.v1.ResourceQuotaStatus
+	(*UserUsage)(nil),                // 66: muster.api.v1.UserUsage
+	(*QuotaTreeStatus)(nil),          // 67: muster.api.v1.QuotaTreeStatus
+	(*QuotaForestSpec)(nil),          // 68: muster.api.v1.QuotaForestSpec
+	(*QuotaBindingSpec)(nil),         // 69: muster.api.v1.QuotaBindingSpec
+	(*MemberNode)(nil),               // 70: muster.api.v1.MemberNode
+	(*Reason)(nil),                   // 71: muster.api.v1.Reason
+	(*Outlook)(nil),                  // 72: muster.api.v1.Outlook
+	(*Help)(nil),                     // 73: muster.api.v1.Help
+	(*NodeGroup)(nil),                // 74: muster.api.v1.NodeGroup
+	(*QueuePlace)(nil),               // 75: muster.api.v1.QueuePlace
+	(*Nomination)(nil),               // 76: muster.api.v1.Nomination
+	(*NodeExplanation)(nil),          // 77: muster.api.v1.NodeExplanation
+	(*QuotaPlacement)(nil),           // 78: muster.api.v1.QuotaPlacement
+	(*ConsumerSpec)(nil),             // 79: muster.api.v1.ConsumerSpec
+	(*QuotaReclaimed)(nil),           // 80: muster.api.v1.QuotaReclaimed
+	(*QuotaOverdraft)(nil),           // 81: muster.api.v1.QuotaOverdraft
+	(*DrainProgress)(nil),            // 82: muster.api.v1.DrainProgress
+	(*ReconciledGrant)(nil),          // 83: muster.api.v1.ReconciledGrant
+	(*ReconciledRecord)(nil),         // 84: muster.api.v1.ReconciledRecord
+	(*Requirements)(nil),             // 85: muster.api.v1.Requirements
+	(*Scheduling)(nil),               // 86: muster.api.v1.Scheduling
+	(*GangScheduling)(nil),           // 87: muster.api.v1.GangScheduling
+	(*TopologyLevel)(nil),            // 88: muster.api.v1.TopologyLevel
+	(*Subgroup)(nil),                 // 89: muster.api.v1.Subgroup
+	(*QuotaDemand)(nil),              // 90: muster.api.v1.QuotaDemand
+	(*Condition)(nil),                // 91: muster.api.v1.Condition
+	(*AssignmentStatus)(nil),         // 92: muster.api.v1.AssignmentStatus
+	(*Template)(nil),                 // 93: muster.api.v1.Template
+	(*LogChunk)(nil),                 // 94: muster.api.v1.LogChunk
+	(*JobMember)(nil),                // 95: muster.api.v1.JobMember
+	(*MemberUse)(nil),                // 96: muster.api.v1.MemberUse
+	(*MemberDeviceUse)(nil),          // 97: muster.api.v1.MemberDeviceUse
+	(*Taint)(nil),                    // 98: muster.api.v1.Taint
+	(*NodeAddress)(nil),              // 99: muster.api.v1.NodeAddress
+	(*Incarnation)(nil),              // 100: muster.api.v1.Incarnation
+	(*NUMAStatus)(nil),               // 101: muster.api.v1.NUMAStatus
+	(*DeviceStatus)(nil),             // 102: muster.api.v1.DeviceStatus
+	(*QuotaRename)(nil),              // 103: muster.api.v1.QuotaRename
+	(*ScopeSelector)(nil),            // 104: muster.api.v1.ScopeSelector
+	(*QuotaNodeStatus)(nil),          // 105: muster.api.v1.QuotaNodeStatus
+	(*Victim)(nil),                   // 106: muster.api.v1.Victim
+	(*ConsumerDemand)(nil),           // 107: muster.api.v1.ConsumerDemand
+	(*Affinity)(nil),                 // 108: muster.api.v1.Affinity
+	(*Toleration)(nil),               // 109: muster.api.v1.Toleration
+	(*TopologySpreadConstraint)(nil), // 110: muster.api.v1.TopologySpreadConstraint
+	(*GPUConstraint)(nil),            // 111: muster.api.v1.GPUConstraint
+	(*MemoryStatus)(nil),             // 112: muster.api.v1.MemoryStatus
+	(*HugepageStatus)(nil),           // 113: muster.api.v1.HugepageStatus
+	(*GPUStatus)(nil),                // 114: muster.api.v1.GPUStatus
+	(*MIGStatus)(nil),                // 115: muster.api.v1.MIGStatus
+	(*MIGMode)(nil),                  // 116: muster.api.v1.MIGMode
+	(*ScopeExpression)(nil),          // 117: muster.api.v1.ScopeExpression
+	(*NodeAffinity)(nil),             // 118: muster.api.v1.NodeAffinity
+	(*PodAffinity)(nil),              // 119: muster.api.v1.PodAffinity
+	(*MIGInstance)(nil),              // 120: muster.api.v1.MIGInstance
+	(*NodeSelectorTerms)(nil),        // 121: muster.api.v1.NodeSelectorTerms
+	(*PreferredTerm)(nil),            // 122: muster.api.v1.PreferredTerm
+	(*PodAffinityTerm)(nil),          // 123: muster.api.v1.PodAffinityTerm
+	(*WeightedPodAffinityTerm)(nil),  // 124: muster.api.v1.WeightedPodAffinityTerm
+	(*NodeSelectorTerm)(nil),         // 125: muster.api.v1.NodeSelectorTerm
+	(*LabelSelector)(nil),            // 126: muster.api.v1.LabelSelector
+	(*MatchExpression)(nil),          // 127: muster.api.v1.MatchExpression
+	(*AuditEntry)(nil),               // 128: muster.api.v1.AuditEntry
+	(*AuditEntryList)(nil),           // 129: muster.api.v1.AuditEntryList
+	nil,                              // 130: muster.api.v1.Preemption.ResourcesFreedEntry
+	nil,                              // 131: muster.api.v1.ObjectMeta.LabelsEntry
+	nil,                              // 132: muster.api.v1.ObjectMeta.AnnotationsEntry
+	nil,                              // 133: muster.api.v1.Alternative.NodeSelectorEntry
+	nil,                              // 134: muster.api.v1.AllocationStatus.AllocatedResourcesEntry
+	nil,                              // 135: muster.api.v1.MemberSet.NodeSelectorEntry
+	nil,                              // 136: muster.api.v1.NodeSpec.CapacityEntry
+	nil,                              // 137: muster.api.v1.NodeSpec.AllocatableEntry
+	nil,                              // 138: muster.api.v1.NodeStatus.AvailableEntry
+	nil,                              // 139: muster.api.v1.NodeStatus.UsageEntry
+	nil,                              // 140: muster.api.v1.NodeStatus.OperatorLabelsEntry
+	nil,                              // 141: muster.api.v1.NodeStatus.CapacityEntry
+	nil,                              // 142: muster.api.v1.NodeStatus.AllocatableEntry
+	nil,                              // 143: muster.api.v1.ResourceQuotaSpec.HardEntry
+	nil,                              // 144: muster.api.v1.ResourceQuotaSpec.SoftEntry
+	nil,                              // 145: muster.api.v1.ResourceQuotaSpec.PerUserEntry
+	nil,                              // 146: muster.api.v1.ResourceQuotaStatus.HardEntry
+	nil,                              // 147: muster.api.v1.ResourceQuotaStatus.UsedEntry
+	nil,                              // 148: muster.api.v1.ResourceQuotaStatus.UtilizationEntry
+	nil,                              // 149: muster.api.v1.ResourceQuotaStatus.TrendEntry
+	nil,                              // 150: muster.api.v1.ResourceQuotaStatus.ReservedEntry
+	nil,                              // 151: muster.api.v1.UserUsage.UsedEntry
+	nil,                              // 152: muster.api.v1.QuotaBindingSpec.GroupsEntry
+	nil,                              // 153: muster.api.v1.QuotaPlacement.RequestEntry
+	nil,                              // 154: muster.api.v1.QuotaReclaimed.RequestEntry
+	nil,                              // 155: muster.api.v1.QuotaOverdraft.OverEntry
+	nil,                              // 156: muster.api.v1.Requirements.RequestsEntry
+	nil,                              // 157: muster.api.v1.Requirements.LimitsEntry
+	nil,                              // 158: muster.api.v1.Scheduling.NodeSelectorEntry
+	nil,                              // 159: muster.api.v1.QuotaDemand.GroupsEntry
+	nil,                              // 160: muster.api.v1.NUMAStatus.FreeHugepagesEntry
+	nil,                              // 161: muster.api.v1.QuotaNodeStatus.QuotaEntry
+	nil,                              // 162: muster.api.v1.QuotaNodeStatus.AllocatedEntry
+	nil,                              // 163: muster.api.v1.QuotaNodeStatus.OwnEntry
+	nil,                              // 164: muster.api.v1.QuotaNodeStatus.BorrowedEntry
+	nil,                              // 165: muster.api.v1.QuotaNodeStatus.LentEntry
+	nil,                              // 166: muster.api.v1.ConsumerDemand.RequestEntry
+	nil,                              // 167: muster.api.v1.LabelSelector.MatchLabelsEntry
+	(*structpb.Struct)(nil),          // 168: google.protobuf.Struct
 }
 var file_muster_api_v1_objects_proto_depIdxs = []int32{
-	39,  // 0: muster.api.v1.Allocation.metadata:type_name -> muster.api.v1.ObjectMeta
-	40,  // 1: muster.api.v1.Allocation.spec:type_name -> muster.api.v1.AllocationSpec
-	44,  // 2: muster.api.v1.Allocation.status:type_name -> muster.api.v1.AllocationStatus
-	45,  // 3: muster.api.v1.AllocationList.metadata:type_name -> muster.api.v1.ListMeta
+	43,  // 0: muster.api.v1.Allocation.metadata:type_name -> muster.api.v1.ObjectMeta
+	44,  // 1: muster.api.v1.Allocation.spec:type_name -> muster.api.v1.AllocationSpec
+	48,  // 2: muster.api.v1.Allocation.status:type_name -> muster.api.v1.AllocationStatus
+	49,  // 3: muster.api.v1.AllocationList.metadata:type_name -> muster.api.v1.ListMeta
 	0,   // 4: muster.api.v1.AllocationList.items:type_name -> muster.api.v1.Allocation
-	39,  // 5: muster.api.v1.Job.metadata:type_name -> muster.api.v1.ObjectMeta
-	46,  // 6: muster.api.v1.Job.spec:type_name -> muster.api.v1.JobSpec
-	50,  // 7: muster.api.v1.Job.status:type_name -> muster.api.v1.JobStatus
-	45,  // 8: muster.api.v1.JobList.metadata:type_name -> muster.api.v1.ListMeta
+	43,  // 5: muster.api.v1.Job.metadata:type_name -> muster.api.v1.ObjectMeta
+	50,  // 6: muster.api.v1.Job.spec:type_name -> muster.api.v1.JobSpec
+	54,  // 7: muster.api.v1.Job.status:type_name -> muster.api.v1.JobStatus
+	49,  // 8: muster.api.v1.JobList.metadata:type_name -> muster.api.v1.ListMeta
 	2,   // 9: muster.api.v1.JobList.items:type_name -> muster.api.v1.Job
-	39,  // 10: muster.api.v1.Node.metadata:type_name -> muster.api.v1.ObjectMeta
-	54,  // 11: muster.api.v1.Node.spec:type_name -> muster.api.v1.NodeSpec
-	59,  // 12: muster.api.v1.Node.status:type_name -> muster.api.v1.NodeStatus
-	45,  // 13: muster.api.v1.NodeList.metadata:type_name -> muster.api.v1.ListMeta
+	43,  // 10: muster.api.v1.Node.metadata:type_name -> muster.api.v1.ObjectMeta
+	58,  // 11: muster.api.v1.Node.spec:type_name -> muster.api.v1.NodeSpec
+	63,  // 12: muster.api.v1.Node.status:type_name -> muster.api.v1.NodeStatus
+	49,  // 13: muster.api.v1.NodeList.metadata:type_name -> muster.api.v1.ListMeta
 	4,   // 14: muster.api.v1.NodeList.items:type_name -> muster.api.v1.Node
 	6,   // 15: muster.api.v1.CoordinatorList.items:type_name -> muster.api.v1.Coordinator
-	39,  // 16: muster.api.v1.ResourceQuota.metadata:type_name -> muster.api.v1.ObjectMeta
-	60,  // 17: muster.api.v1.ResourceQuota.spec:type_name -> muster.api.v1.ResourceQuotaSpec
-	61,  // 18: muster.api.v1.ResourceQuota.status:type_name -> muster.api.v1.ResourceQuotaStatus
-	45,  // 19: muster.api.v1.ResourceQuotaList.metadata:type_name -> muster.api.v1.ListMeta
+	43,  // 16: muster.api.v1.ResourceQuota.metadata:type_name -> muster.api.v1.ObjectMeta
+	64,  // 17: muster.api.v1.ResourceQuota.spec:type_name -> muster.api.v1.ResourceQuotaSpec
+	65,  // 18: muster.api.v1.ResourceQuota.status:type_name -> muster.api.v1.ResourceQuotaStatus
+	49,  // 19: muster.api.v1.ResourceQuotaList.metadata:type_name -> muster.api.v1.ListMeta
 	8,   // 20: muster.api.v1.ResourceQuotaList.items:type_name -> muster.api.v1.ResourceQuota
-	39,  // 21: muster.api.v1.QuotaTree.metadata:type_name -> muster.api.v1.ObjectMeta
-	164, // 22: muster.api.v1.QuotaTree.spec:type_name -> google.protobuf.Struct
-	63,  // 23: muster.api.v1.QuotaTree.status:type_name -> muster.api.v1.QuotaTreeStatus
-	45,  // 24: muster.api.v1.QuotaTreeList.metadata:type_name -> muster.api.v1.ListMeta
+	43,  // 21: muster.api.v1.QuotaTree.metadata:type_name -> muster.api.v1.ObjectMeta
+	168, // 22: muster.api.v1.QuotaTree.spec:type_name -> google.protobuf.Struct
+	67,  // 23: muster.api.v1.QuotaTree.status:type_name -> muster.api.v1.QuotaTreeStatus
+	49,  // 24: muster.api.v1.QuotaTreeList.metadata:type_name -> muster.api.v1.ListMeta
 	10,  // 25: muster.api.v1.QuotaTreeList.items:type_name -> muster.api.v1.QuotaTree
-	39,  // 26: muster.api.v1.QuotaForest.metadata:type_name -> muster.api.v1.ObjectMeta
-	64,  // 27: muster.api.v1.QuotaForest.spec:type_name -> muster.api.v1.QuotaForestSpec
-	45,  // 28: muster.api.v1.QuotaForestList.metadata:type_name -> muster.api.v1.ListMeta
+	43,  // 26: muster.api.v1.QuotaForest.metadata:type_name -> muster.api.v1.ObjectMeta
+	68,  // 27: muster.api.v1.QuotaForest.spec:type_name -> muster.api.v1.QuotaForestSpec
+	49,  // 28: muster.api.v1.QuotaForestList.metadata:type_name -> muster.api.v1.ListMeta
 	12,  // 29: muster.api.v1.QuotaForestList.items:type_name -> muster.api.v1.QuotaForest
-	39,  // 30: muster.api.v1.QuotaBinding.metadata:type_name -> muster.api.v1.ObjectMeta
-	65,  // 31: muster.api.v1.QuotaBinding.spec:type_name -> muster.api.v1.QuotaBindingSpec
-	45,  // 32: muster.api.v1.QuotaBindingList.metadata:type_name -> muster.api.v1.ListMeta
+	43,  // 30: muster.api.v1.QuotaBinding.metadata:type_name -> muster.api.v1.ObjectMeta
+	69,  // 31: muster.api.v1.QuotaBinding.spec:type_name -> muster.api.v1.QuotaBindingSpec
+	49,  // 32: muster.api.v1.QuotaBindingList.metadata:type_name -> muster.api.v1.ListMeta
 	14,  // 33: muster.api.v1.QuotaBindingList.items:type_name -> muster.api.v1.QuotaBinding
-	39,  // 34: muster.api.v1.Event.metadata:type_name -> muster.api.v1.ObjectMeta
+	43,  // 34: muster.api.v1.Event.metadata:type_name -> muster.api.v1.ObjectMeta
 	18,  // 35: muster.api.v1.Event.involved_object:type_name -> muster.api.v1.ObjectReference
 	19,  // 36: muster.api.v1.Event.source:type_name -> muster.api.v1.EventSource
-	45,  // 37: muster.api.v1.EventList.metadata:type_name -> muster.api.v1.ListMeta
+	49,  // 37: muster.api.v1.EventList.metadata:type_name -> muster.api.v1.ListMeta
 	16,  // 38: muster.api.v1.EventList.items:type_name -> muster.api.v1.Event
-	66,  // 39: muster.api.v1.Explanation.placement:type_name -> muster.api.v1.MemberNode
-	67,  // 40: muster.api.v1.Explanation.reason:type_name -> muster.api.v1.Reason
-	68,  // 41: muster.api.v1.Explanation.outlook:type_name -> muster.api.v1.Outlook
-	69,  // 42: muster.api.v1.Explanation.help:type_name -> muster.api.v1.Help
-	70,  // 43: muster.api.v1.Explanation.nodes:type_name -> muster.api.v1.NodeGroup
-	71,  // 44: muster.api.v1.Explanation.queue:type_name -> muster.api.v1.QueuePlace
-	67,  // 45: muster.api.v1.Explanation.quota:type_name -> muster.api.v1.Reason
-	67,  // 46: muster.api.v1.Explanation.shortages:type_name -> muster.api.v1.Reason
-	72,  // 47: muster.api.v1.Explanation.nomination:type_name -> muster.api.v1.Nomination
-	73,  // 48: muster.api.v1.Explanation.each_node:type_name -> muster.api.v1.NodeExplanation
+	70,  // 39: muster.api.v1.Explanation.placement:type_name -> muster.api.v1.MemberNode
+	71,  // 40: muster.api.v1.Explanation.reason:type_name -> muster.api.v1.Reason
+	72,  // 41: muster.api.v1.Explanation.outlook:type_name -> muster.api.v1.Outlook
+	73,  // 42: muster.api.v1.Explanation.help:type_name -> muster.api.v1.Help
+	74,  // 43: muster.api.v1.Explanation.nodes:type_name -> muster.api.v1.NodeGroup
+	75,  // 44: muster.api.v1.Explanation.queue:type_name -> muster.api.v1.QueuePlace
+	71,  // 45: muster.api.v1.Explanation.quota:type_name -> muster.api.v1.Reason
+	71,  // 46: muster.api.v1.Explanation.shortages:type_name -> muster.api.v1.Reason
+	76,  // 47: muster.api.v1.Explanation.nomination:type_name -> muster.api.v1.Nomination
+	77,  // 48: muster.api.v1.Explanation.each_node:type_name -> muster.api.v1.NodeExplanation
 	21,  // 49: muster.api.v1.Explanation.alternatives:type_name -> muster.api.v1.AlternativeExplanation
-	67,  // 50: muster.api.v1.AlternativeExplanation.reason:type_name -> muster.api.v1.Reason
-	74,  // 51: muster.api.v1.QuotaExplanation.placements:type_name -> muster.api.v1.QuotaPlacement
-	67,  // 52: muster.api.v1.QuotaExplanation.reasons:type_name -> muster.api.v1.Reason
-	39,  // 53: muster.api.v1.Consumer.metadata:type_name -> muster.api.v1.ObjectMeta
-	75,  // 54: muster.api.v1.Consumer.spec:type_name -> muster.api.v1.ConsumerSpec
-	39,  // 55: muster.api.v1.QuotaMode.metadata:type_name -> muster.api.v1.ObjectMeta
-	33,  // 56: muster.api.v1.QuotaModePatch.metadata:type_name -> muster.api.v1.Preconditions
-	74,  // 57: muster.api.v1.QuotaDryRun.placements:type_name -> muster.api.v1.QuotaPlacement
-	67,  // 58: muster.api.v1.QuotaDryRun.reasons:type_name -> muster.api.v1.Reason
-	76,  // 59: muster.api.v1.QuotaReclaim.units:type_name -> muster.api.v1.QuotaReclaimed
-	77,  // 60: muster.api.v1.QuotaReclaim.nodes:type_name -> muster.api.v1.QuotaOverdraft
-	77,  // 61: muster.api.v1.QuotaReclaim.remaining:type_name -> muster.api.v1.QuotaOverdraft
-	126, // 62: muster.api.v1.Preemption.resources_freed:type_name -> muster.api.v1.Preemption.ResourcesFreedEntry
-	78,  // 63: muster.api.v1.Drain.progress:type_name -> muster.api.v1.DrainProgress
-	79,  // 64: muster.api.v1.Reconciliation.grants:type_name -> muster.api.v1.ReconciledGrant
-	80,  // 65: muster.api.v1.Reconciliation.records:type_name -> muster.api.v1.ReconciledRecord
-	33,  // 66: muster.api.v1.DeleteOptions.preconditions:type_name -> muster.api.v1.Preconditions
-	127, // 67: muster.api.v1.ObjectMeta.labels:type_name -> muster.api.v1.ObjectMeta.LabelsEntry
-	128, // 68: muster.api.v1.ObjectMeta.annotations:type_name -> muster.api.v1.ObjectMeta.AnnotationsEntry
-	81,  // 69: muster.api.v1.AllocationSpec.resources:type_name -> muster.api.v1.Requirements
-	82,  // 70: muster.api.v1.AllocationSpec.scheduling:type_name -> muster.api.v1.Scheduling
-	83,  // 71: muster.api.v1.AllocationSpec.gang_scheduling:type_name -> muster.api.v1.GangScheduling
-	86,  // 72: muster.api.v1.AllocationSpec.quota:type_name -> muster.api.v1.QuotaDemand
-	42,  // 73: muster.api.v1.AllocationSpec.env:type_name -> muster.api.v1.EnvVar
-	41,  // 74: muster.api.v1.AllocationSpec.alternatives:type_name -> muster.api.v1.Alternative
-	43,  // 75: muster.api.v1.AllocationSpec.mounts:type_name -> muster.api.v1.Mount
-	81,  // 76: muster.api.v1.Alternative.resources:type_name -> muster.api.v1.Requirements
-	107, // 77: muster.api.v1.Alternative.gpu:type_name -> muster.api.v1.GPUConstraint
-	129, // 78: muster.api.v1.Alternative.node_selector:type_name -> muster.api.v1.Alternative.NodeSelectorEntry
-	87,  // 79: muster.api.v1.AllocationStatus.conditions:type_name -> muster.api.v1.Condition
-	130, // 80: muster.api.v1.AllocationStatus.allocated_resources:type_name -> muster.api.v1.AllocationStatus.AllocatedResourcesEntry
-	88,  // 81: muster.api.v1.AllocationStatus.assignment:type_name -> muster.api.v1.AssignmentStatus
-	89,  // 82: muster.api.v1.JobSpec.template:type_name -> muster.api.v1.Template
-	48,  // 83: muster.api.v1.JobSpec.dependencies:type_name -> muster.api.v1.JobDependency
-	47,  // 84: muster.api.v1.JobSpec.members:type_name -> muster.api.v1.MemberSet
-	81,  // 85: muster.api.v1.MemberSet.resources:type_name -> muster.api.v1.Requirements
-	107, // 86: muster.api.v1.MemberSet.gpu:type_name -> muster.api.v1.GPUConstraint
-	131, // 87: muster.api.v1.MemberSet.node_selector:type_name -> muster.api.v1.MemberSet.NodeSelectorEntry
-	42,  // 88: muster.api.v1.MemberSet.env:type_name -> muster.api.v1.EnvVar
-	87,  // 89: muster.api.v1.JobStatus.conditions:type_name -> muster.api.v1.Condition
-	91,  // 90: muster.api.v1.JobStatus.allocations:type_name -> muster.api.v1.JobMember
-	51,  // 91: muster.api.v1.JobStatus.boost:type_name -> muster.api.v1.JobBoost
-	49,  // 92: muster.api.v1.JobStatus.dependencies:type_name -> muster.api.v1.JobDependencyStatus
-	132, // 93: muster.api.v1.NodeSpec.capacity:type_name -> muster.api.v1.NodeSpec.CapacityEntry
-	133, // 94: muster.api.v1.NodeSpec.allocatable:type_name -> muster.api.v1.NodeSpec.AllocatableEntry
-	94,  // 95: muster.api.v1.NodeSpec.taints:type_name -> muster.api.v1.Taint
-	55,  // 96: muster.api.v1.NodeSpec.kubelet:type_name -> muster.api.v1.KubeletPool
-	57,  // 97: muster.api.v1.KubeletStatus.devices:type_name -> muster.api.v1.KubeletDevice
-	58,  // 98: muster.api.v1.KubeletDevice.containers:type_name -> muster.api.v1.KubeletContainer
-	95,  // 99: muster.api.v1.NodeStatus.addresses:type_name -> muster.api.v1.NodeAddress
-	87,  // 100: muster.api.v1.NodeStatus.conditions:type_name -> muster.api.v1.Condition
-	134, // 101: muster.api.v1.NodeStatus.available:type_name -> muster.api.v1.NodeStatus.AvailableEntry
-	135, // 102: muster.api.v1.NodeStatus.usage:type_name -> muster.api.v1.NodeStatus.UsageEntry
-	96,  // 103: muster.api.v1.NodeStatus.incarnation:type_name -> muster.api.v1.Incarnation
-	97,  // 104: muster.api.v1.NodeStatus.numa_nodes:type_name -> muster.api.v1.NUMAStatus
-	98,  // 105: muster.api.v1.NodeStatus.devices:type_name -> muster.api.v1.DeviceStatus
-	136, // 106: muster.api.v1.NodeStatus.operator_labels:type_name -> muster.api.v1.NodeStatus.OperatorLabelsEntry
-	137, // 107: muster.api.v1.NodeStatus.capacity:type_name -> muster.api.v1.NodeStatus.CapacityEntry
-	138, // 108: muster.api.v1.NodeStatus.allocatable:type_name -> muster.api.v1.NodeStatus.AllocatableEntry
-	56,  // 109: muster.api.v1.NodeStatus.kubelet:type_name -> muster.api.v1.KubeletStatus
-	96,  // 110: muster.api.v1.NodeStatus.observed_incarnation:type_name -> muster.api.v1.Incarnation
-	139, // 111: muster.api.v1.ResourceQuotaSpec.hard:type_name -> muster.api.v1.ResourceQuotaSpec.HardEntry
-	140, // 112: muster.api.v1.ResourceQuotaSpec.soft:type_name -> muster.api.v1.ResourceQuotaSpec.SoftEntry
-	100, // 113: muster.api.v1.ResourceQuotaSpec.scope_selector:type_name -> muster.api.v1.ScopeSelector
-	141, // 114: muster.api.v1.ResourceQuotaSpec.per_user:type_name -> muster.api.v1.ResourceQuotaSpec.PerUserEntry
-	142, // 115: muster.api.v1.ResourceQuotaStatus.hard:type_name -> muster.api.v1.ResourceQuotaStatus.HardEntry
-	143, // 116: muster.api.v1.ResourceQuotaStatus.used:type_name -> muster.api.v1.ResourceQuotaStatus.UsedEntry
-	144, // 117: muster.api.v1.ResourceQuotaStatus.utilization:type_name -> muster.api.v1.ResourceQuotaStatus.UtilizationEntry
-	145, // 118: muster.api.v1.ResourceQuotaStatus.trend:type_name -> muster.api.v1.ResourceQuotaStatus.TrendEntry
-	87,  // 119: muster.api.v1.ResourceQuotaStatus.conditions:type_name -> muster.api.v1.Condition
-	62,  // 120: muster.api.v1.ResourceQuotaStatus.users:type_name -> muster.api.v1.UserUsage
-	146, // 121: muster.api.v1.ResourceQuotaStatus.reserved:type_name -> muster.api.v1.ResourceQuotaStatus.ReservedEntry
-	147, // 122: muster.api.v1.UserUsage.used:type_name -> muster.api.v1.UserUsage.UsedEntry
-	101, // 123: muster.api.v1.QuotaTreeStatus.nodes:type_name -> muster.api.v1.QuotaNodeStatus
-	148, // 124: muster.api.v1.QuotaBindingSpec.groups:type_name -> muster.api.v1.QuotaBindingSpec.GroupsEntry
-	67,  // 125: muster.api.v1.Outlook.reason:type_name -> muster.api.v1.Reason
-	67,  // 126: muster.api.v1.NodeGroup.reasons:type_name -> muster.api.v1.Reason
-	102, // 127: muster.api.v1.Nomination.victims:type_name -> muster.api.v1.Victim
-	67,  // 128: muster.api.v1.NodeExplanation.reasons:type_name -> muster.api.v1.Reason
-	149, // 129: muster.api.v1.QuotaPlacement.request:type_name -> muster.api.v1.QuotaPlacement.RequestEntry
-	103, // 130: muster.api.v1.ConsumerSpec.trees:type_name -> muster.api.v1.ConsumerDemand
-	150, // 131: muster.api.v1.QuotaReclaimed.request:type_name -> muster.api.v1.QuotaReclaimed.RequestEntry
-	151, // 132: muster.api.v1.QuotaOverdraft.over:type_name -> muster.api.v1.QuotaOverdraft.OverEntry
-	152, // 133: muster.api.v1.Requirements.requests:type_name -> muster.api.v1.Requirements.RequestsEntry
-	153, // 134: muster.api.v1.Requirements.limits:type_name -> muster.api.v1.Requirements.LimitsEntry
-	154, // 135: muster.api.v1.Scheduling.node_selector:type_name -> muster.api.v1.Scheduling.NodeSelectorEntry
-	104, // 136: muster.api.v1.Scheduling.affinity:type_name -> muster.api.v1.Affinity
-	105, // 137: muster.api.v1.Scheduling.tolerations:type_name -> muster.api.v1.Toleration
-	106, // 138: muster.api.v1.Scheduling.topology_spread_constraints:type_name -> muster.api.v1.TopologySpreadConstraint
-	83,  // 139: muster.api.v1.Scheduling.gang_scheduling:type_name -> muster.api.v1.GangScheduling
-	107, // 140: muster.api.v1.Scheduling.gpu:type_name -> muster.api.v1.GPUConstraint
-	84,  // 141: muster.api.v1.GangScheduling.topology:type_name -> muster.api.v1.TopologyLevel
-	85,  // 142: muster.api.v1.GangScheduling.subgroup:type_name -> muster.api.v1.Subgroup
-	155, // 143: muster.api.v1.QuotaDemand.groups:type_name -> muster.api.v1.QuotaDemand.GroupsEntry
-	108, // 144: muster.api.v1.AssignmentStatus.memory:type_name -> muster.api.v1.MemoryStatus
-	109, // 145: muster.api.v1.AssignmentStatus.hugepages:type_name -> muster.api.v1.HugepageStatus
-	110, // 146: muster.api.v1.AssignmentStatus.gpus:type_name -> muster.api.v1.GPUStatus
-	111, // 147: muster.api.v1.AssignmentStatus.mig:type_name -> muster.api.v1.MIGStatus
-	39,  // 148: muster.api.v1.Template.metadata:type_name -> muster.api.v1.ObjectMeta
-	40,  // 149: muster.api.v1.Template.spec:type_name -> muster.api.v1.AllocationSpec
-	92,  // 150: muster.api.v1.JobMember.use:type_name -> muster.api.v1.MemberUse
-	93,  // 151: muster.api.v1.MemberUse.devices:type_name -> muster.api.v1.MemberDeviceUse
-	156, // 152: muster.api.v1.NUMAStatus.free_hugepages:type_name -> muster.api.v1.NUMAStatus.FreeHugepagesEntry
-	112, // 153: muster.api.v1.DeviceStatus.mig:type_name -> muster.api.v1.MIGMode
-	113, // 154: muster.api.v1.ScopeSelector.match_expressions:type_name -> muster.api.v1.ScopeExpression
-	157, // 155: muster.api.v1.QuotaNodeStatus.quota:type_name -> muster.api.v1.QuotaNodeStatus.QuotaEntry
-	158, // 156: muster.api.v1.QuotaNodeStatus.allocated:type_name -> muster.api.v1.QuotaNodeStatus.AllocatedEntry
-	159, // 157: muster.api.v1.QuotaNodeStatus.own:type_name -> muster.api.v1.QuotaNodeStatus.OwnEntry
-	160, // 158: muster.api.v1.QuotaNodeStatus.borrowed:type_name -> muster.api.v1.QuotaNodeStatus.BorrowedEntry
-	161, // 159: muster.api.v1.QuotaNodeStatus.lent:type_name -> muster.api.v1.QuotaNodeStatus.LentEntry
-	162, // 160: muster.api.v1.ConsumerDemand.request:type_name -> muster.api.v1.ConsumerDemand.RequestEntry
-	114, // 161: muster.api.v1.Affinity.node_affinity:type_name -> muster.api.v1.NodeAffinity
-	115, // 162: muster.api.v1.Affinity.pod_anti_affinity:type_name -> muster.api.v1.PodAffinity
-	115, // 163: muster.api.v1.Affinity.pod_affinity:type_name -> muster.api.v1.PodAffinity
-	122, // 164: muster.api.v1.TopologySpreadConstraint.label_selector:type_name -> muster.api.v1.LabelSelector
-	116, // 165: muster.api.v1.MIGMode.instances:type_name -> muster.api.v1.MIGInstance
-	117, // 166: muster.api.v1.NodeAffinity.required_during_scheduling:type_name -> muster.api.v1.NodeSelectorTerms
-	118, // 167: muster.api.v1.NodeAffinity.preferred_during_scheduling:type_name -> muster.api.v1.PreferredTerm
-	119, // 168: muster.api.v1.PodAffinity.required_during_scheduling:type_name -> muster.api.v1.PodAffinityTerm
-	120, // 169: muster.api.v1.PodAffinity.preferred_during_scheduling:type_name -> muster.api.v1.WeightedPodAffinityTerm
-	121, // 170: muster.api.v1.NodeSelectorTerms.node_selector_terms:type_name -> muster.api.v1.NodeSelectorTerm
-	121, // 171: muster.api.v1.PreferredTerm.preference:type_name -> muster.api.v1.NodeSelectorTerm
-	122, // 172: muster.api.v1.PodAffinityTerm.label_selector:type_name -> muster.api.v1.LabelSelector
-	119, // 173: muster.api.v1.WeightedPodAffinityTerm.pod_affinity_term:type_name -> muster.api.v1.PodAffinityTerm
-	123, // 174: muster.api.v1.NodeSelectorTerm.match_expressions:type_name -> muster.api.v1.MatchExpression
-	163, // 175: muster.api.v1.LabelSelector.match_labels:type_name -> muster.api.v1.LabelSelector.MatchLabelsEntry
-	123, // 176: muster.api.v1.LabelSelector.match_expressions:type_name -> muster.api.v1.MatchExpression
-	45,  // 177: muster.api.v1.AuditEntryList.metadata:type_name -> muster.api.v1.ListMeta
-	124, // 178: muster.api.v1.AuditEntryList.items:type_name -> muster.api.v1.AuditEntry
-	179, // [179:179] is the sub-list for method output_type
-	179, // [179:179] is the sub-list for method input_type
-	179, // [179:179] is the sub-list for extension type_name
-	179, // [179:179] is the sub-list for extension extendee
-	0,   // [0:179] is the sub-list for field type_name
+	71,  // 50: muster.api.v1.AlternativeExplanation.reason:type_name -> muster.api.v1.Reason
+	78,  // 51: muster.api.v1.QuotaExplanation.placements:type_name -> muster.api.v1.QuotaPlacement
+	71,  // 52: muster.api.v1.QuotaExplanation.reasons:type_name -> muster.api.v1.Reason
+	43,  // 53: muster.api.v1.Consumer.metadata:type_name -> muster.api.v1.ObjectMeta
+	79,  // 54: muster.api.v1.Consumer.spec:type_name -> muster.api.v1.ConsumerSpec
+	43,  // 55: muster.api.v1.QuotaMode.metadata:type_name -> muster.api.v1.ObjectMeta
+	37,  // 56: muster.api.v1.QuotaModePatch.metadata:type_name -> muster.api.v1.Preconditions
+	27,  // 57: muster.api.v1.FeatureLevel.features:type_name -> muster.api.v1.FeatureOfLevel
+	28,  // 58: muster.api.v1.FeatureLevel.behind:type_name -> muster.api.v1.BehindLevel
+	78,  // 59: muster.api.v1.QuotaDryRun.placements:type_name -> muster.api.v1.QuotaPlacement
+	71,  // 60: muster.api.v1.QuotaDryRun.reasons:type_name -> muster.api.v1.Reason
+	80,  // 61: muster.api.v1.QuotaReclaim.units:type_name -> muster.api.v1.QuotaReclaimed
+	81,  // 62: muster.api.v1.QuotaReclaim.nodes:type_name -> muster.api.v1.QuotaOverdraft
+	81,  // 63: muster.api.v1.QuotaReclaim.remaining:type_name -> muster.api.v1.QuotaOverdraft
+	130, // 64: muster.api.v1.Preemption.resources_freed:type_name -> muster.api.v1.Preemption.ResourcesFreedEntry
+	82,  // 65: muster.api.v1.Drain.progress:type_name -> muster.api.v1.DrainProgress
+	83,  // 66: muster.api.v1.Reconciliation.grants:type_name -> muster.api.v1.ReconciledGrant
+	84,  // 67: muster.api.v1.Reconciliation.records:type_name -> muster.api.v1.ReconciledRecord
+	37,  // 68: muster.api.v1.DeleteOptions.preconditions:type_name -> muster.api.v1.Preconditions
+	131, // 69: muster.api.v1.ObjectMeta.labels:type_name -> muster.api.v1.ObjectMeta.LabelsEntry
+	132, // 70: muster.api.v1.ObjectMeta.annotations:type_name -> muster.api.v1.ObjectMeta.AnnotationsEntry
+	85,  // 71: muster.api.v1.AllocationSpec.resources:type_name -> muster.api.v1.Requirements
+	86,  // 72: muster.api.v1.AllocationSpec.scheduling:type_name -> muster.api.v1.Scheduling
+	87,  // 73: muster.api.v1.AllocationSpec.gang_scheduling:type_name -> muster.api.v1.GangScheduling
+	90,  // 74: muster.api.v1.AllocationSpec.quota:type_name -> muster.api.v1.QuotaDemand
+	46,  // 75: muster.api.v1.AllocationSpec.env:type_name -> muster.api.v1.EnvVar
+	45,  // 76: muster.api.v1.AllocationSpec.alternatives:type_name -> muster.api.v1.Alternative
+	47,  // 77: muster.api.v1.AllocationSpec.mounts:type_name -> muster.api.v1.Mount
+	85,  // 78: muster.api.v1.Alternative.resources:type_name -> muster.api.v1.Requirements
+	111, // 79: muster.api.v1.Alternative.gpu:type_name -> muster.api.v1.GPUConstraint
+	133, // 80: muster.api.v1.Alternative.node_selector:type_name -> muster.api.v1.Alternative.NodeSelectorEntry
+	91,  // 81: muster.api.v1.AllocationStatus.conditions:type_name -> muster.api.v1.Condition
+	134, // 82: muster.api.v1.AllocationStatus.allocated_resources:type_name -> muster.api.v1.AllocationStatus.AllocatedResourcesEntry
+	92,  // 83: muster.api.v1.AllocationStatus.assignment:type_name -> muster.api.v1.AssignmentStatus
+	93,  // 84: muster.api.v1.JobSpec.template:type_name -> muster.api.v1.Template
+	52,  // 85: muster.api.v1.JobSpec.dependencies:type_name -> muster.api.v1.JobDependency
+	51,  // 86: muster.api.v1.JobSpec.members:type_name -> muster.api.v1.MemberSet
+	85,  // 87: muster.api.v1.MemberSet.resources:type_name -> muster.api.v1.Requirements
+	111, // 88: muster.api.v1.MemberSet.gpu:type_name -> muster.api.v1.GPUConstraint
+	135, // 89: muster.api.v1.MemberSet.node_selector:type_name -> muster.api.v1.MemberSet.NodeSelectorEntry
+	46,  // 90: muster.api.v1.MemberSet.env:type_name -> muster.api.v1.EnvVar
+	91,  // 91: muster.api.v1.JobStatus.conditions:type_name -> muster.api.v1.Condition
+	95,  // 92: muster.api.v1.JobStatus.allocations:type_name -> muster.api.v1.JobMember
+	55,  // 93: muster.api.v1.JobStatus.boost:type_name -> muster.api.v1.JobBoost
+	53,  // 94: muster.api.v1.JobStatus.dependencies:type_name -> muster.api.v1.JobDependencyStatus
+	136, // 95: muster.api.v1.NodeSpec.capacity:type_name -> muster.api.v1.NodeSpec.CapacityEntry
+	137, // 96: muster.api.v1.NodeSpec.allocatable:type_name -> muster.api.v1.NodeSpec.AllocatableEntry
+	98,  // 97: muster.api.v1.NodeSpec.taints:type_name -> muster.api.v1.Taint
+	59,  // 98: muster.api.v1.NodeSpec.kubelet:type_name -> muster.api.v1.KubeletPool
+	61,  // 99: muster.api.v1.KubeletStatus.devices:type_name -> muster.api.v1.KubeletDevice
+	62,  // 100: muster.api.v1.KubeletDevice.containers:type_name -> muster.api.v1.KubeletContainer
+	99,  // 101: muster.api.v1.NodeStatus.addresses:type_name -> muster.api.v1.NodeAddress
+	91,  // 102: muster.api.v1.NodeStatus.conditions:type_name -> muster.api.v1.Condition
+	138, // 103: muster.api.v1.NodeStatus.available:type_name -> muster.api.v1.NodeStatus.AvailableEntry
+	139, // 104: muster.api.v1.NodeStatus.usage:type_name -> muster.api.v1.NodeStatus.UsageEntry
+	100, // 105: muster.api.v1.NodeStatus.incarnation:type_name -> muster.api.v1.Incarnation
+	101, // 106: muster.api.v1.NodeStatus.numa_nodes:type_name -> muster.api.v1.NUMAStatus
+	102, // 107: muster.api.v1.NodeStatus.devices:type_name -> muster.api.v1.DeviceStatus
+	140, // 108: muster.api.v1.NodeStatus.operator_labels:type_name -> muster.api.v1.NodeStatus.OperatorLabelsEntry
+	141, // 109: muster.api.v1.NodeStatus.capacity:type_name -> muster.api.v1.NodeStatus.CapacityEntry
+	142, // 110: muster.api.v1.NodeStatus.allocatable:type_name -> muster.api.v1.NodeStatus.AllocatableEntry
+	60,  // 111: muster.api.v1.NodeStatus.kubelet:type_name -> muster.api.v1.KubeletStatus
+	100, // 112: muster.api.v1.NodeStatus.observed_incarnation:type_name -> muster.api.v1.Incarnation
+	143, // 113: muster.api.v1.ResourceQuotaSpec.hard:type_name -> muster.api.v1.ResourceQuotaSpec.HardEntry
+	144, // 114: muster.api.v1.ResourceQuotaSpec.soft:type_name -> muster.api.v1.ResourceQuotaSpec.SoftEntry
+	104, // 115: muster.api.v1.ResourceQuotaSpec.scope_selector:type_name -> muster.api.v1.ScopeSelector
+	145, // 116: muster.api.v1.ResourceQuotaSpec.per_user:type_name -> muster.api.v1.ResourceQuotaSpec.PerUserEntry
+	146, // 117: muster.api.v1.ResourceQuotaStatus.hard:type_name -> muster.api.v1.ResourceQuotaStatus.HardEntry
+	147, // 118: muster.api.v1.ResourceQuotaStatus.used:type_name -> muster.api.v1.ResourceQuotaStatus.UsedEntry
+	148, // 119: muster.api.v1.ResourceQuotaStatus.utilization:type_name -> muster.api.v1.ResourceQuotaStatus.UtilizationEntry
+	149, // 120: muster.api.v1.ResourceQuotaStatus.trend:type_name -> muster.api.v1.ResourceQuotaStatus.TrendEntry
+	91,  // 121: muster.api.v1.ResourceQuotaStatus.conditions:type_name -> muster.api.v1.Condition
+	66,  // 122: muster.api.v1.ResourceQuotaStatus.users:type_name -> muster.api.v1.UserUsage
+	150, // 123: muster.api.v1.ResourceQuotaStatus.reserved:type_name -> muster.api.v1.ResourceQuotaStatus.ReservedEntry
+	151, // 124: muster.api.v1.UserUsage.used:type_name -> muster.api.v1.UserUsage.UsedEntry
+	105, // 125: muster.api.v1.QuotaTreeStatus.nodes:type_name -> muster.api.v1.QuotaNodeStatus
+	152, // 126: muster.api.v1.QuotaBindingSpec.groups:type_name -> muster.api.v1.QuotaBindingSpec.GroupsEntry
+	71,  // 127: muster.api.v1.Outlook.reason:type_name -> muster.api.v1.Reason
+	71,  // 128: muster.api.v1.NodeGroup.reasons:type_name -> muster.api.v1.Reason
+	106, // 129: muster.api.v1.Nomination.victims:type_name -> muster.api.v1.Victim
+	71,  // 130: muster.api.v1.NodeExplanation.reasons:type_name -> muster.api.v1.Reason
+	153, // 131: muster.api.v1.QuotaPlacement.request:type_name -> muster.api.v1.QuotaPlacement.RequestEntry
+	107, // 132: muster.api.v1.ConsumerSpec.trees:type_name -> muster.api.v1.ConsumerDemand
+	154, // 133: muster.api.v1.QuotaReclaimed.request:type_name -> muster.api.v1.QuotaReclaimed.RequestEntry
+	155, // 134: muster.api.v1.QuotaOverdraft.over:type_name -> muster.api.v1.QuotaOverdraft.OverEntry
+	156, // 135: muster.api.v1.Requirements.requests:type_name -> muster.api.v1.Requirements.RequestsEntry
+	157, // 136: muster.api.v1.Requirements.limits:type_name -> muster.api.v1.Requirements.LimitsEntry
+	158, // 137: muster.api.v1.Scheduling.node_selector:type_name -> muster.api.v1.Scheduling.NodeSelectorEntry
+	108, // 138: muster.api.v1.Scheduling.affinity:type_name -> muster.api.v1.Affinity
+	109, // 139: muster.api.v1.Scheduling.tolerations:type_name -> muster.api.v1.Toleration
+	110, // 140: muster.api.v1.Scheduling.topology_spread_constraints:type_name -> muster.api.v1.TopologySpreadConstraint
+	87,  // 141: muster.api.v1.Scheduling.gang_scheduling:type_name -> muster.api.v1.GangScheduling
+	111, // 142: muster.api.v1.Scheduling.gpu:type_name -> muster.api.v1.GPUConstraint
+	88,  // 143: muster.api.v1.GangScheduling.topology:type_name -> muster.api.v1.TopologyLevel
+	89,  // 144: muster.api.v1.GangScheduling.subgroup:type_name -> muster.api.v1.Subgroup
+	159, // 145: muster.api.v1.QuotaDemand.groups:type_name -> muster.api.v1.QuotaDemand.GroupsEntry
+	112, // 146: muster.api.v1.AssignmentStatus.memory:type_name -> muster.api.v1.MemoryStatus
+	113, // 147: muster.api.v1.AssignmentStatus.hugepages:type_name -> muster.api.v1.HugepageStatus
+	114, // 148: muster.api.v1.AssignmentStatus.gpus:type_name -> muster.api.v1.GPUStatus
+	115, // 149: muster.api.v1.AssignmentStatus.mig:type_name -> muster.api.v1.MIGStatus
+	43,  // 150: muster.api.v1.Template.metadata:type_name -> muster.api.v1.ObjectMeta
+	44,  // 151: muster.api.v1.Template.spec:type_name -> muster.api.v1.AllocationSpec
+	96,  // 152: muster.api.v1.JobMember.use:type_name -> muster.api.v1.MemberUse
+	97,  // 153: muster.api.v1.MemberUse.devices:type_name -> muster.api.v1.MemberDeviceUse
+	160, // 154: muster.api.v1.NUMAStatus.free_hugepages:type_name -> muster.api.v1.NUMAStatus.FreeHugepagesEntry
+	116, // 155: muster.api.v1.DeviceStatus.mig:type_name -> muster.api.v1.MIGMode
+	117, // 156: muster.api.v1.ScopeSelector.match_expressions:type_name -> muster.api.v1.ScopeExpression
+	161, // 157: muster.api.v1.QuotaNodeStatus.quota:type_name -> muster.api.v1.QuotaNodeStatus.QuotaEntry
+	162, // 158: muster.api.v1.QuotaNodeStatus.allocated:type_name -> muster.api.v1.QuotaNodeStatus.AllocatedEntry
+	163, // 159: muster.api.v1.QuotaNodeStatus.own:type_name -> muster.api.v1.QuotaNodeStatus.OwnEntry
+	164, // 160: muster.api.v1.QuotaNodeStatus.borrowed:type_name -> muster.api.v1.QuotaNodeStatus.BorrowedEntry
+	165, // 161: muster.api.v1.QuotaNodeStatus.lent:type_name -> muster.api.v1.QuotaNodeStatus.LentEntry
+	166, // 162: muster.api.v1.ConsumerDemand.request:type_name -> muster.api.v1.ConsumerDemand.RequestEntry
+	118, // 163: muster.api.v1.Affinity.node_affinity:type_name -> muster.api.v1.NodeAffinity
+	119, // 164: muster.api.v1.Affinity.pod_anti_affinity:type_name -> muster.api.v1.PodAffinity
+	119, // 165: muster.api.v1.Affinity.pod_affinity:type_name -> muster.api.v1.PodAffinity
+	126, // 166: muster.api.v1.TopologySpreadConstraint.label_selector:type_name -> muster.api.v1.LabelSelector
+	120, // 167: muster.api.v1.MIGMode.instances:type_name -> muster.api.v1.MIGInstance
+	121, // 168: muster.api.v1.NodeAffinity.required_during_scheduling:type_name -> muster.api.v1.NodeSelectorTerms
+	122, // 169: muster.api.v1.NodeAffinity.preferred_during_scheduling:type_name -> muster.api.v1.PreferredTerm
+	123, // 170: muster.api.v1.PodAffinity.required_during_scheduling:type_name -> muster.api.v1.PodAffinityTerm
+	124, // 171: muster.api.v1.PodAffinity.preferred_during_scheduling:type_name -> muster.api.v1.WeightedPodAffinityTerm
+	125, // 172: muster.api.v1.NodeSelectorTerms.node_selector_terms:type_name -> muster.api.v1.NodeSelectorTerm
+	125, // 173: muster.api.v1.PreferredTerm.preference:type_name -> muster.api.v1.NodeSelectorTerm
+	126, // 174: muster.api.v1.PodAffinityTerm.label_selector:type_name -> muster.api.v1.LabelSelector
+	123, // 175: muster.api.v1.WeightedPodAffinityTerm.pod_affinity_term:type_name -> muster.api.v1.PodAffinityTerm
+	127, // 176: muster.api.v1.NodeSelectorTerm.match_expressions:type_name -> muster.api.v1.MatchExpression
+	167, // 177: muster.api.v1.LabelSelector.match_labels:type_name -> muster.api.v1.LabelSelector.MatchLabelsEntry
+	127, // 178: muster.api.v1.LabelSelector.match_expressions:type_name -> muster.api.v1.MatchExpression
+	49,  // 179: muster.api.v1.AuditEntryList.metadata:type_name -> muster.api.v1.ListMeta
+	128, // 180: muster.api.v1.AuditEntryList.items:type_name -> muster.api.v1.AuditEntry
+	181, // [181:181] is the sub-list for method output_type
+	181, // [181:181] is the sub-list for method input_type
+	181, // [181:181] is the sub-list for extension type_name
+	181, // [181:181] is the sub-list for extension extendee
+	0,   // [0:181] is the sub-list for field type_name
 }
 
 func init() { file_muster_api_v1_objects_proto_init() }
@@ -10852,28 +11134,28 @@ func file_muster_api_v1_objects_proto_init() {
 	if File_muster_api_v1_objects_proto != nil {
 		return
 	}
-	file_muster_api_v1_objects_proto_msgTypes[28].OneofWrappers = []any{}
 	file_muster_api_v1_objects_proto_msgTypes[32].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[34].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[37].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[36].OneofWrappers = []any{}
 	file_muster_api_v1_objects_proto_msgTypes[38].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[39].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[40].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[46].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[67].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[83].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[91].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[92].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[98].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[105].OneofWrappers = []any{}
-	file_muster_api_v1_objects_proto_msgTypes[116].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[41].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[42].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[43].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[44].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[50].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[71].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[87].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[95].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[96].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[102].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[109].OneofWrappers = []any{}
+	file_muster_api_v1_objects_proto_msgTypes[120].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_api_v1_objects_proto_rawDesc), len(file_muster_api_v1_objects_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   164,
+			NumMessages:   168,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
