@@ -154,6 +154,8 @@ var elsewhere = map[string]int{
 	"GET /api/v1/events/{name}":                        http.StatusNotFound, // the name depends on the event
 	"GET /api/v1/namespaces/{namespace}/events/{name}": http.StatusNotFound,
 
+	"PATCH /api/v1/featurelevel": http.StatusConflict, // this version knows no level above 0
+
 	"GET /api/v1/history/status": http.StatusNotFound, "GET /api/v1/history/verify": http.StatusNotFound, "POST /api/v1/history/rebuild": http.StatusNotFound, "POST /api/v1/history/prune": http.StatusNotFound, // none is kept
 
 	"GET /api/v1/namespaces/{namespace}/jobs/{name}/logs":   http.StatusNotFound,        // nothing runs here

@@ -29,7 +29,7 @@ const (
 func (f Facts) Judge(now time.Time, subject string) Report {
 	var findings []Finding
 	for _, judge := range []func(time.Time) []Finding{
-		f.judgeProbes, f.judgeAccess, f.judgeRoster, f.judgeClocks, f.judgeCertificates, f.judgeVersions, f.judgeNodes, f.judgeNames, f.judgeQuotas, f.judgeRing,
+		f.judgeProbes, f.judgeAccess, f.judgeRoster, f.judgeClocks, f.judgeCertificates, f.judgeVersions, f.judgeLevel, f.judgeNodes, f.judgeNames, f.judgeQuotas, f.judgeRing,
 	} {
 		findings = append(findings, judge(now)...)
 	}

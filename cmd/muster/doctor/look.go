@@ -71,6 +71,7 @@ type Facts struct {
 	// refused is the answer to a question with the token, nil where it was let in.
 	refused      *api.Status
 	coordinators []api.Coordinator
+	level        *api.FeatureLevel // nil: an older coordinator, or a token without the right
 	nodes        []api.Node
 	quotas       []api.ResourceQuota
 	trees        []api.QuotaTree
@@ -173,6 +174,9 @@ func (f *Facts) askWithToken(ctx context.Context, o Options) {
 	}
 	if list, err := c.Coordinators(ctx); err == nil {
 		f.coordinators = list.Items
+	}
+	if l, err := c.FeatureLevel(ctx); err == nil {
+		f.level = l
 	}
 	f.askForQuotas(ctx, c)
 	if list, err := c.Identity().Authorities(ctx); err == nil {
