@@ -78,6 +78,7 @@ var commandLines = map[string][]string{
 	"quota explain":       {"thing -n TENANT"},
 	"quota get":           {"tree thing", "rq -n TENANT", "forest thing"},
 	"quota mode":          {"", "Normal"},
+	"cluster level":       {""}, // --raise reads first, and the newest level is 0
 	"quota reclaim":       {"thing --yes"},
 	"quota rename":        {"thing a b"},
 	"quota replay":        nil, // computes by itself
