@@ -244,7 +244,7 @@ func (s *AccessTokenSpec) checkReserved() *Status {
 	return invalid("spec.user", "%q is reserved: want a name that is not a role (viewer, editor, tenant-admin, operator, admin, node), does not begin with system:, oidc: or node:, and is not the path of a file (/, ./, ../, ~)", clip(s.User))
 }
 
-// checkProof refuses a request that is none, and a name that needs one.
+// checkProof refuses an unreadable request, and a name without the needed request.
 func (s *AccessTokenSpec) checkProof() *Status {
 	name, certified := strings.CutPrefix(s.User, CertificatePrefix)
 	switch {

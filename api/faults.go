@@ -38,7 +38,7 @@ func allFaults(found ...*Status) *Status {
 // empty.
 type faults struct{ found []*Status }
 
-// add takes a refusal, nil for none.
+// add takes a refusal or nil.
 func (f *faults) add(s *Status) {
 	if s != nil && len(f.found) < MaxFaults {
 		f.found = append(f.found, s)

@@ -79,9 +79,8 @@ func (p FeatureLevelPatch) Validate() *Status {
 	return nil
 }
 
-// Raisable is the refusal of a raise to the level want: a lower level, a level that the
-// coordinator does not know, or the names of those that do not know the level. nil allows
-// the raise.
+// Raisable is the refusal of a raise to a level below the cluster's or above the newest,
+// else nil.
 func (l *FeatureLevel) Raisable(want int) *Status {
 	switch {
 	case want < l.Level:

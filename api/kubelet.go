@@ -63,7 +63,7 @@ type KubeletPatch struct {
 	Add, Remove *[]string
 }
 
-// IsZero reports whether the patch changes nothing.
+// IsZero reports whether the patch is without a change.
 func (p KubeletPatch) IsZero() bool { return p.Add == nil && p.Remove == nil }
 
 // Apply returns a pool with the change, nil where no device is named.

@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// signals are those that may announce an end, with their numbers on Linux. KILL and STOP
+// signals may announce an end; the numbers are Linux'. KILL and STOP
 // leave a command no choice.
 var signals = map[string]int{
 	"HUP": 1, "INT": 2, "QUIT": 3, "USR1": 10, "USR2": 12, "ALRM": 14, "TERM": 15, "CONT": 18, "URG": 23, "XCPU": 24, "WINCH": 28,
 }
 
-// DefaultSignalBefore is the time between a signal and the end that it announces.
+// DefaultSignalBefore is the time between a signal and the announced end.
 const DefaultSignalBefore = time.Minute
 
-// EndSignal is the number of the signal that announces the end of a member, and the time
+// EndSignal is the number of the signal before the end of a member, and the time
 // from the signal to the end; 0 for none. Validate has accepted the specification.
 func (s *AllocationSpec) EndSignal() (number int, before time.Duration) {
 	before = DefaultSignalBefore
@@ -26,8 +26,8 @@ func (s *AllocationSpec) EndSignal() (number int, before time.Duration) {
 	return signals[s.Signal], before
 }
 
-// SignalName is the name in a specification of a signal that is written as a number, as
-// USR1 or as SIGUSR1; false for no signal that may announce an end.
+// SignalName is the name in a specification of a signal written as a number, as
+// USR1 or as SIGUSR1; false for other signals.
 func SignalName(text string, number int) (name string, known bool) {
 	name = strings.TrimPrefix(strings.ToUpper(text), "SIG")
 	if _, known := signals[name]; known {

@@ -14,8 +14,8 @@ func (c *Client) FeatureLevel(ctx context.Context) (*api.FeatureLevel, error) {
 	return call[api.FeatureLevel](ctx, c, request{method: http.MethodGet, path: "/api/v1/featurelevel"})
 }
 
-// RaiseFeatureLevel raises the feature level of the cluster, which nothing lowers. Where a
-// program does not know the level the answer is 409. The raise is sent once.
+// RaiseFeatureLevel raises the feature level of the cluster for good. Where a program does
+// not know the level the answer is 409. The raise is sent once.
 func (c *Client) RaiseFeatureLevel(ctx context.Context, p api.FeatureLevelPatch) (*api.FeatureLevel, error) {
 	body, err := json.Marshal(p)
 	if err != nil {

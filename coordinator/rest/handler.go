@@ -169,7 +169,7 @@ func NewHandler(c Config) http.Handler {
 	h.routeUsage(v1)
 	h.routeQuotas(v1)
 	h.routeQuotaMode(v1)
-	h.routeFeatureLevel(v1)
+	routeFeatureLevel(h, v1)
 	h.routeSpaces(v1)
 	h.routeResources(v1)
 	h.routeWritten(v1)

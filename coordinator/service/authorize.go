@@ -40,7 +40,7 @@ const (
 	KindQueues          Kind = "queues"          // rules for the work that waits
 	KindPriorityClasses Kind = "priorityclasses" // names for priorities
 	KindQuotaModes      Kind = "quotamodes"      // of the cluster: one
-	KindFeatureLevels   Kind = "featurelevels"   // of the cluster: one
+	KindFeatureLevels   Kind = "featurelevels"   // of the cluster
 	KindEvents          Kind = "events"          // of objects; those of nodes are in no namespace
 	KindWhoAmI          Kind = "whoami"          // of the caller
 )

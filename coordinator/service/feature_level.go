@@ -10,7 +10,7 @@ import (
 type FeatureLevels interface {
 	GetFeatureLevel(ctx context.Context) (*api.FeatureLevel, error)
 	// RaiseFeatureLevel raises the level; by is the caller's name. A refusal is an
-	// *api.Status, 409 with the names of the programs that do not know the level.
+	// *api.Status, 409 names the programs below the level.
 	RaiseFeatureLevel(ctx context.Context, p api.FeatureLevelPatch, by string) (*api.FeatureLevel, error)
 }
 

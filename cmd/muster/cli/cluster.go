@@ -10,13 +10,13 @@ import (
 	"github.com/musterd/muster/api"
 )
 
-func (a *app) clusterCommand() *cobra.Command {
+func clusterCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{Use: "cluster", Short: "Show and change the whole cluster", Args: arguments(cobra.NoArgs)}
-	cmd.AddCommand(a.clusterLevelCommand())
+	cmd.AddCommand(clusterLevelCommand(a))
 	return cmd
 }
 
-func (a *app) clusterLevelCommand() *cobra.Command {
+func clusterLevelCommand(a *app) *cobra.Command {
 	raise := false
 	cmd := &cobra.Command{
 		Use:   "level",
@@ -30,14 +30,14 @@ func (a *app) clusterLevelCommand() *cobra.Command {
 			if err := a.connect(); err != nil {
 				return err
 			}
-			return a.clusterLevel(cmd.Context(), raise)
+			return clusterLevel(cmd.Context(), a, raise)
 		},
 	}
 	cmd.Flags().BoolVar(&raise, "raise", false, "raise the level to the newest")
 	return cmd
 }
 
-func (a *app) clusterLevel(ctx context.Context, raise bool) error {
+func clusterLevel(ctx context.Context, a *app, raise bool) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	l, err := a.client.FeatureLevel(ctx)

@@ -178,7 +178,7 @@ func (a *app) root(extra []*cobra.Command) *cobra.Command {
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(slices.Concat(outputs, templates), cobra.ShellCompDirectiveNoFileComp))
 
 	root.AddCommand(a.runCommand(), a.logsCommand(), a.execCommand(), a.attachCommand(), a.submitCommand(), a.applyCommand(), a.getCommand(), a.describeCommand(), a.eventsCommand(), a.auditCommand(), a.historyCommand(), a.deleteCommand(), a.cancelCommand(), a.boostCommand(), a.suspendCommand(), a.resumeCommand(),
-		a.whyCommand(), a.decisionsCommand(), a.quotaCommand(), a.cordonCommand(true), a.cordonCommand(false), a.labelCommand(), a.annotateCommand(), a.taintCommand(), a.nodeCommand(), a.kubeletCommand(), a.preemptCommand(), a.drainCommand(), a.fenceCommand(), a.reconcileCommand(), a.statusCommand(), a.clusterCommand(), a.metricsCommand(), a.topCommand(), a.usageCommand(),
+		a.whyCommand(), a.decisionsCommand(), a.quotaCommand(), a.cordonCommand(true), a.cordonCommand(false), a.labelCommand(), a.annotateCommand(), a.taintCommand(), a.nodeCommand(), a.kubeletCommand(), a.preemptCommand(), a.drainCommand(), a.fenceCommand(), a.reconcileCommand(), a.statusCommand(), clusterCommand(a), a.metricsCommand(), a.topCommand(), a.usageCommand(),
 		a.tokenCommand(), a.caCommand(), a.configCommand(), a.apiResourcesCommand(), a.versionCommand(), a.doctorCommand(), a.simulateCommand(), a.snapshotCommand(), a.loginCommand(), a.logoutCommand(), a.whoAmICommand())
 	root.AddCommand(a.referenceCommands()...)
 	root.SetGlobalNormalizationFunc(asKubectl)

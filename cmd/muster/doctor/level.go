@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// judgeLevel judges the feature level as an operator sees it.
+// judgeLevel judges the feature level.
 func (f Facts) judgeLevel(time.Time) (list []Finding) {
 	l := f.level
 	if l == nil {
