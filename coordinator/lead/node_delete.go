@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/edit"
 	"github.com/musterd/muster/coordinator/lead/refusal"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/shown"
@@ -96,7 +97,7 @@ func requireNode(p api.Preconditions, n *api.Node, spec, newest resource.Revisio
 	if shown, err := strconv.ParseInt(n.Metadata.ResourceVersion, 10, 64); err == nil {
 		newest = max(newest, resource.Revision(shown))
 	}
-	if atVersion("node", n.Metadata.Name, p.ResourceVersion, spec, newest) == nil {
+	if edit.AtVersion("node", n.Metadata.Name, p.ResourceVersion, spec, newest) == nil {
 		return nil
 	}
 	return api.Preconditions{ResourceVersion: p.ResourceVersion}.Check("node "+n.Metadata.Name, n.Metadata)

@@ -1,11 +1,9 @@
 package lead
 
 import (
-	"strconv"
-
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/edit"
 	"github.com/musterd/muster/coordinator/txn"
-	"github.com/musterd/muster/resource"
 )
 
 // releaseFor turns delete options into a release.
@@ -29,7 +27,7 @@ func checkAllocation(u *unit, p *api.Preconditions) *api.Status {
 	if status := (api.Preconditions{UID: p.UID}).Check("allocation "+u.record.Name, api.ObjectMeta{UID: string(u.record.UID)}); status != nil {
 		return status
 	}
-	return atVersion("allocation", u.record.Name, p.ResourceVersion, u.stored, u.version())
+	return edit.AtVersion("allocation", u.record.Name, p.ResourceVersion, u.stored, u.version())
 }
 
 // checkJob is the same of a job.
@@ -40,20 +38,5 @@ func checkJob(j *job, p *api.Preconditions) *api.Status {
 	if status := (api.Preconditions{UID: p.UID}).Check("job "+j.record.Name, api.ObjectMeta{UID: j.record.UID}); status != nil {
 		return status
 	}
-	return atVersion("job", j.record.Name, p.ResourceVersion, j.stored, j.version())
-}
-
-// atVersion refuses a change that was made from a version which is older than the
-// object's specification, or which the object never had. The specification is the
-// object's own key: a write of its status alone, e.g. that it is Ready, makes no
-// conflict.
-func atVersion(kind, name, want string, spec, has resource.Revision) *api.Status {
-	if want == "" {
-		return nil
-	}
-	from, err := strconv.ParseInt(want, 10, 64)
-	if err != nil || resource.Revision(from) < spec || resource.Revision(from) > has {
-		return api.Errorf(409, "%s %s is at resourceVersion %d, the change was made from %s; read it again", kind, name, has, want)
-	}
-	return nil
+	return edit.AtVersion("job", j.record.Name, p.ResourceVersion, j.stored, j.version())
 }
