@@ -112,3 +112,24 @@ func TestAnAgentThatStartsNothingFollowsAttachedWork(t *testing.T) {
 	l.send(&musterv1.Release{Tx: "a", Epoch: 1, GraceMillis: time.Hour.Milliseconds()})
 	mustBe(t, l.outcome("a"), musterv1.Reply_FREED)
 }
+
+// TestDoneEndsANotice: the grace of unattached work ends with the holder's code, and lasts
+// without a code.
+func TestDoneEndsANotice(t *testing.T) {
+	r, socket := newAttachRig(t)
+	r.start()
+	l := r.lead(1)
+	r.grant(l, "a", 1)
+	r.grant(l, "b", 1)
+	for _, tx := range []string{"a", "b"} {
+		l.send(&musterv1.Evict{Tx: tx, Epoch: 1, GraceMillis: time.Hour.Milliseconds()})
+		mustBe(t, l.reply(tx), musterv1.Reply_EVICTING)
+	}
+	if err := attach.Done(t.Context(), socket, attach.Request{Transaction: "a", Code: new(int)}); err != nil {
+		t.Fatal(err)
+	}
+	mustBe(t, l.outcome("a"), musterv1.Reply_FREED)
+	if got := l.state("b"); got != musterv1.Reply_EVICTING {
+		t.Errorf("b is %s without a code, want EVICTING", got)
+	}
+}

@@ -43,7 +43,7 @@ func (a *Agent) awaitAudit(ctx context.Context) bool {
 	}
 }
 
-// registered follows a registration: the followers get the list of the committed
+// registered follows a registration: the followers get the list of the live
 // transactions, and the leader's session gets an Enrolled if the registration has
 // changed anything. Otherwise the registration costs the leader nothing.
 func (o *owner) registered(c ledger.Registered, news bool) {
@@ -54,12 +54,12 @@ func (o *owner) registered(c ledger.Registered, news bool) {
 		o.tell(o.occupancy())
 		return
 	}
-	committed := map[resource.TxID]bool{}
+	live := map[resource.TxID]bool{}
 	for _, r := range c.Records {
-		committed[r.Tx] = r.State == grant.RecordCommitted
+		live[r.Tx] = r.State == grant.RecordCommitted || r.State == grant.RecordEvicting
 	}
-	o.notice(follow.Registered{Committed: committed})
-	o.retainWork(committed)
+	o.notice(follow.Registered{Live: live})
+	o.retainWork(live)
 	o.log.Info("registered", "revision", int64(c.Revision), "store_revision", int64(c.Store), "records", len(c.Records))
 	if !news {
 		return

@@ -1,6 +1,8 @@
 package assignment
 
 import (
+	"time"
+
 	"github.com/musterd/muster/agent/follow"
 	"github.com/musterd/muster/agent/handoff"
 	"github.com/musterd/muster/agent/ledger"
@@ -9,14 +11,14 @@ import (
 )
 
 // This file says which changes of the ledger give a grant its files, and which
-// take the files away.
+// take the files away. A notice changes files.
 
 // After implements [follow.Follower].
 func (s *Writer) After(g follow.Group) {
 	for _, c := range g.Changes {
 		switch n := c.Notice.(type) {
 		case follow.Registered:
-			s.registered(g, n.Committed)
+			s.registered(g, n.Live)
 		case follow.Confirmed:
 			s.Confirm(n.Tx)
 		case follow.Resumed:
@@ -31,6 +33,10 @@ func (s *Writer) After(g follow.Group) {
 			}
 		case ledger.Committed: // model: mutant START_BEFORE_COMMITTED
 			s.handOver(g, e.Tx)
+		case ledger.Noticed:
+			if held, ok := g.Ledger.Lookup(e.Tx); ok && held.State == grant.Evicting {
+				s.Renew(s.filesOf(held))
+			}
 		case ledger.Buried:
 			s.Remove(e.Tx)
 		case ledger.Dropped:
@@ -47,12 +53,12 @@ func (s *Writer) handOver(g follow.Group, tx resource.TxID) {
 }
 
 // registered follows a registration: the files become those of the present grants,
-// no others. A grant that the store does not list as COMMITTED may have ended while
-// the node was away, after a confirmed death say: unless its files are there
+// no others. A grant that is not live by the records of the store may have ended
+// while the node was away, after a confirmed death say: unless its files are there
 // already, they are written only after its record is read.
-func (s *Writer) registered(g follow.Group, committed map[resource.TxID]bool) {
+func (s *Writer) registered(g follow.Group, live map[resource.TxID]bool) {
 	for _, held := range runnable(g) {
-		if committed[held.Tx] || held.Origin != ledger.OriginTxn {
+		if live[held.Tx] || held.Origin != ledger.OriginTxn {
 			s.Put(s.filesOf(held))
 		} else {
 			s.Withhold(s.filesOf(held))
@@ -63,6 +69,9 @@ func (s *Writer) registered(g follow.Group, committed map[resource.TxID]bool) {
 
 func (s *Writer) filesOf(g ledger.Grant) handoff.Grant {
 	f := handoff.Grant{Tx: g.Tx, Unit: g.Unit, Name: g.Name, Tenant: g.Tenant, Node: s.node}
+	if g.State == grant.Evicting { // the time line is the kernel's uptime
+		f.End = handoff.End{GraceSeconds: int64(g.Grace / time.Second), UptimeSeconds: g.Deadline.Unix()}
+	}
 	for _, m := range g.Members {
 		f.Members = append(f.Members, m.AsMember())
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -81,7 +82,7 @@ func TestChangesGiveAndTakeFiles(t *testing.T) {
 		"the end takes them":                                {true, event(ledger.Buried{Tx: "a"}), a(grant.Tombstone), false},
 		"a dropped grant loses them":                        {true, event(ledger.Dropped{Tx: "a"}), ledger.Grant{}, false},
 		"what is overdue loses them":                        {true, notice(follow.Overdue{Tx: "a"}), overdue(), false},
-		"a registration gives what the store has COMMITTED": {false, notice(follow.Registered{Committed: map[resource.TxID]bool{"a": true}}), a(grant.Held), true},
+		"a registration gives what the store has COMMITTED": {false, notice(follow.Registered{Live: map[resource.TxID]bool{"a": true}}), a(grant.Held), true},
 		"a registration withholds what it does not list":    {false, notice(follow.Registered{}), a(grant.Held), false},
 		"a registration leaves files that are there":        {true, notice(follow.Registered{}), a(grant.Held), true},
 		"a registration gives none to what is overdue":      {false, notice(follow.Registered{}), overdue(), false},
@@ -129,3 +130,40 @@ func TestAStartWritesFilesOnlyOfARegisteredAgent(t *testing.T) {
 }
 
 func exists(path string) bool { _, err := os.Stat(path); return err == nil }
+
+// TestFilesHaveTheNotice: a notice changes present files alone.
+func TestFilesHaveTheNotice(t *testing.T) {
+	for name, had := range map[string]bool{"files that are there": true, "no files": false} {
+		t.Run(name, func(t *testing.T) {
+			files, err := handoff.Open(t.TempDir(), handoff.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := assignment.New("n1", files, slog.New(slog.DiscardHandler), assignment.Listener{
+				Arrived: func(context.Context, resource.TxID) {}, Troubled: func(context.Context) {},
+			})
+			before := grants{}
+			if had {
+				before.list = []ledger.Grant{a(grant.Held)}
+			}
+			w.Start(follow.Group{Ledger: before, Now: now})
+			noticed := a(grant.Evicting)
+			noticed.Grace = 20 * time.Second
+			change := follow.Change{Event: ledger.Noticed{Tx: "a"}}
+			w.After(follow.Group{Changes: []follow.Change{change}, Ledger: grants{list: []ledger.Grant{noticed}}, Now: now})
+			ctx, cancel := context.WithCancel(context.Background())
+			cancel() // Run ends after its next round
+			w.Run(ctx)
+			text, err := os.ReadFile(files.JSONPath("a"))
+			if exists := err == nil; exists != had {
+				t.Fatalf("a has files: %t, want %t", exists, had)
+			}
+			if want := `"end": {
+    "graceSeconds": 20,
+    "uptimeSeconds": 1001
+  }`; had && !strings.Contains(string(text), want) {
+				t.Errorf("the file is\n%s, want %s in it", text, want)
+			}
+		})
+	}
+}

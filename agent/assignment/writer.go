@@ -182,6 +182,17 @@ func (s *Writer) Prune() {
 	s.wake()
 }
 
+// Renew wishes for the notice of a grant in wanted files. Renew does not block.
+func (s *Writer) Renew(g handoff.Grant) {
+	s.mu.Lock()
+	if is, there := s.wanted[g.Tx]; there && is.End != g.End {
+		s.wanted[g.Tx] = g
+		s.pending = append(s.pending, g.Tx)
+	}
+	s.mu.Unlock()
+	s.wake()
+}
+
 // Put wishes for the files of a grant; it does not block.
 func (s *Writer) Put(g handoff.Grant) {
 	s.mu.Lock()
@@ -308,7 +319,7 @@ func (s *Writer) settle(ctx context.Context, tx resource.TxID) error {
 	have, there := s.written[tx]
 	s.mu.Unlock()
 	switch {
-	case wanted && !there:
+	case wanted && (!there || have.End != want.End):
 		if err := s.files.Write(want); err != nil {
 			return err
 		}

@@ -48,8 +48,8 @@ type Notice interface{ notice() }
 
 type (
 	// Registered: the agent has registered and applied the store's records, which
-	// have State COMMITTED for the transactions of Committed.
-	Registered struct{ Committed map[resource.TxID]bool }
+	// are COMMITTED or under notice for the transactions of Live.
+	Registered struct{ Live map[resource.TxID]bool }
 	// Confirmed: a coordinator has just read that the record of Tx is COMMITTED.
 	Confirmed struct{ Tx resource.TxID }
 	// Resumed: the agent has contact with the store, and may run what is confirmed.

@@ -36,6 +36,15 @@ type Grant struct {
 	Tenant  resource.TenantID // "" where it is not known
 	Node    resource.NodeID
 	Members []grant.Member // ascending by Index
+	// End is the notice of the grant's end; zero without a notice.
+	End End
+}
+
+// End is the notice of a grant's end. A launcher compares UptimeSeconds, rounded down, with
+// the first number of /proc/uptime.
+type End struct {
+	GraceSeconds  int64 `json:"graceSeconds"`  // from the notice on
+	UptimeSeconds int64 `json:"uptimeSeconds"` // the end of the grace
 }
 
 // document is the JSON form of a Grant.
@@ -46,6 +55,7 @@ type document struct {
 	Name        string            `json:"name,omitempty"`
 	Tenant      resource.TenantID `json:"tenant,omitempty"`
 	Node        resource.NodeID   `json:"node"`
+	End         End               `json:"end,omitzero"`
 	Members     []member          `json:"members"`
 }
 
@@ -218,7 +228,7 @@ func (d *Dir) Paths(g Grant) []string {
 // Write puts the files of a grant, each whole or not at all, the JSON document
 // last. It may be repeated.
 func (d *Dir) Write(g Grant) error {
-	doc := document{Version: schemaVersion, Transaction: g.Tx, Unit: g.Unit, Name: g.Name, Tenant: g.Tenant, Node: g.Node}
+	doc := document{Version: schemaVersion, Transaction: g.Tx, Unit: g.Unit, Name: g.Name, Tenant: g.Tenant, Node: g.Node, End: g.End}
 	for _, m := range g.Members {
 		env := Environment(m.Assignment)
 		doc.Members = append(doc.Members, member{m.Index, m.Assignment, env, CDIDevices(m.Assignment)})

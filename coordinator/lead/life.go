@@ -154,7 +154,7 @@ func (l *Leader) endUnwanted(j *job) {
 	}
 	if c := j.record.Cancelled; c != nil {
 		for _, u := range j.units {
-			l.endSince(u, txn.ReleaseAsked{GraceSeconds: c.GraceSeconds, Reason: c.Reason}, c.AskedMillis)
+			l.endSince(u, releaseOf(*c), c.AskedMillis)
 		}
 		return
 	}

@@ -109,7 +109,7 @@ func (l *Leader) endSince(u *unit, asked txn.ReleaseAsked, instant int64) {
 	u.askEnd(asked, instant, l.acting)
 	switch {
 	case u.attempt != nil:
-		l.step(u.attempt, txn.ReleaseAsked{GraceSeconds: asked.GraceSeconds, Reason: asked.Reason})
+		l.step(u.attempt, *u.ending)
 		l.writeWish(u)
 	case u.phase().Ended() && u.job != nil:
 		l.finish(u)
@@ -131,7 +131,7 @@ func (l *Leader) writeWish(u *unit) {
 	defer l.actFor(u.asker)()
 	u.beginWrite(writeWish)
 	key, unit := u.record.Path().Key(), u.record
-	unit.Ending = &record.Cancellation{Reason: u.ending.Reason, GraceSeconds: u.ending.GraceSeconds, AskedMillis: u.asked, Remove: true}
+	unit.Ending = &record.Cancellation{Reason: u.ending.Reason, GraceSeconds: u.ending.GraceSeconds, GraceKept: u.ending.Kept, AskedMillis: u.asked, Remove: true}
 	l.settle(decision{
 		compares: []record.Compare{record.ModRevIs(key, u.stored)},
 		ops:      []record.Op{record.Put(key, record.MustEncode(unit))},

@@ -68,7 +68,7 @@ func (v *view) restoreAttempt(id resource.TxID, u *unit, rec record.Tx, rev reso
 		}
 	}
 	found := txn.Found{
-		State: rec.State, Revision: rev, GraceSeconds: rec.GraceSeconds, Reason: rec.Reason, Evicted: rec.Evicted,
+		State: rec.State, Revision: rev, GraceSeconds: rec.GraceSeconds, Reason: rec.Reason, Evicted: rec.Evicted, Kept: rec.GraceKept,
 	}
 	switch {
 	case rec.State == grant.RecordEvicting:
@@ -77,7 +77,7 @@ func (v *view) restoreAttempt(id resource.TxID, u *unit, rec record.Tx, rev reso
 	case rec.State == grant.RecordReleasing && rec.Evicted:
 		a.restoreNotice(rec)
 	case rec.State == grant.RecordReleasing:
-		u.restoreWish(txn.ReleaseAsked{GraceSeconds: rec.GraceSeconds, Reason: rec.Reason}, rec.EndingMillis)
+		u.restoreWish(txn.ReleaseAsked{GraceSeconds: rec.GraceSeconds, Reason: rec.Reason, Kept: rec.GraceKept}, rec.EndingMillis)
 	}
 	a.setRequeues(u.record.Requeues)
 	a.setStarted(rec.Committed, rec.CommittedMillis)
@@ -86,7 +86,7 @@ func (v *view) restoreAttempt(id resource.TxID, u *unit, rec record.Tx, rev reso
 	v.restorePort(a, rec.Port)
 	a.restoreOutcome(rec.Outcome)
 	if e := u.record.Ending; e != nil && rec.State == grant.RecordEvicting {
-		u.restoreWish(txn.ReleaseAsked{GraceSeconds: e.GraceSeconds, Reason: e.Reason}, e.AskedMillis)
+		u.restoreWish(releaseOf(*e), e.AskedMillis)
 		effects = append(effects, a.machine.Step(*u.ending)...)
 	}
 	u.restoreAttempt(a)

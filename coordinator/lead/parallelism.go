@@ -86,7 +86,7 @@ func (l *Leader) endSurplus(j *job) {
 	}
 	for _, u := range slices.Backward(j.units) {
 		if u.isSurplus() && u.ending == nil {
-			l.endSince(u, txn.ReleaseAsked{GraceSeconds: wish.GraceSeconds, Reason: wish.Reason}, wish.AskedMillis)
+			l.endSince(u, releaseOf(*wish), wish.AskedMillis)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 func releaseFor(o api.DeleteOptions) txn.ReleaseAsked {
 	r := txn.ReleaseAsked{GraceSeconds: DefaultGrace, Reason: "UserRequested"}
 	if o.GracePeriodSeconds != nil {
-		r.GraceSeconds = *o.GracePeriodSeconds
+		r.GraceSeconds, r.Kept = *o.GracePeriodSeconds, *o.GracePeriodSeconds > 0
 	}
 	if o.Reason != "" {
 		r.Reason = o.Reason

@@ -13,7 +13,12 @@ import (
 // cancellationOf is the wish that ends a job as a release ends a unit, and keeps its
 // object.
 func cancellationOf(r txn.ReleaseAsked) record.Cancellation {
-	return record.Cancellation{Reason: r.Reason, GraceSeconds: r.GraceSeconds}
+	return record.Cancellation{Reason: r.Reason, GraceSeconds: r.GraceSeconds, GraceKept: r.Kept}
+}
+
+// releaseOf is the release of a unit by a durable wish.
+func releaseOf(c record.Cancellation) txn.ReleaseAsked {
+	return txn.ReleaseAsked{Reason: c.Reason, GraceSeconds: c.GraceSeconds, Kept: c.GraceKept}
 }
 
 // cancelJob makes a wish of this instant durable and carries it out; done is called
@@ -77,7 +82,7 @@ func (l *Leader) cancelJob(j *job, wish record.Cancellation, done func(*api.Stat
 			}
 			j.keep(rec, rev)
 			for _, u := range j.units {
-				l.endSince(u, txn.ReleaseAsked{Reason: wish.Reason, GraceSeconds: wish.GraceSeconds}, wish.AskedMillis)
+				l.endSince(u, releaseOf(wish), wish.AskedMillis)
 			}
 			done(nil)
 			l.notifyJob(j)

@@ -194,8 +194,9 @@ func (u *unit) remove() {
 }
 
 // askEnd notes that the owner asks for the unit's end. The instant is the one that
-// every Txn about this end writes, in milliseconds.
+// every Txn about this end writes, in milliseconds. A command keeps every grace.
 func (u *unit) askEnd(asked txn.ReleaseAsked, instant int64, asker *call) {
+	asked.Kept = asked.Kept && u.work() == nil
 	u.asker = asker
 	u.wish, u.ending, u.asked = endAsked, &asked, instant
 	u.queueNews.note(u.path)

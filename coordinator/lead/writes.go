@@ -165,7 +165,7 @@ func (l *Leader) recordOf(a *attempt, state grant.RecordState) record.Tx {
 func (l *Leader) writeReleasing(a *attempt, e txn.WriteReleasing) {
 	u, tx := a.unit, a.machine.ID()
 	rec := l.recordOf(a, grant.RecordReleasing)
-	rec.Evicted = e.Evicted
+	rec.Evicted, rec.GraceKept = e.Evicted, e.Kept
 	if !e.Evicted {
 		defer l.actFor(u.asker)()
 	}

@@ -72,6 +72,8 @@ type Cancellation struct {
 	AskedMillis int64 `json:"askedMillis,omitempty"`
 	// Remove: the job's keys go once all its units have ended.
 	Remove bool `json:"remove,omitempty"`
+	// GraceKept as in Tx.
+	GraceKept bool `json:"graceKept,omitempty"`
 	// Background: no get and no list shows the job any more. Only with Remove.
 	Background bool `json:"background,omitempty"`
 }

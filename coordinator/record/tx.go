@@ -39,6 +39,9 @@ type Tx struct {
 	Unheard []resource.NodeID `json:"unheard,omitempty"`
 	// GraceSeconds is what was promised between notice and forced stop.
 	GraceSeconds int64 `json:"graceSeconds,omitempty"`
+	// GraceKept: the owner wrote the grace of a RELEASING record, and agents keep the grace
+	// for unattached work, too. An older version refuses the field.
+	GraceKept bool `json:"graceKept,omitempty"`
 	// EndingMillis is the instant at which the end of an EVICTING, RELEASING or
 	// RELEASED record began: the notice where it is Evicted, else the owner's
 	// request. Milliseconds of the leader's clock since 1970; 0 in a record of an
@@ -156,10 +159,13 @@ type LostMember struct {
 
 // SeenBy is the state of the record for the agent of a node, and the seconds of grace for
 // its members there: a node whose members the transaction has lost sees it RELEASED, also
-// while the others run.
+// while the others run. Agents keep a written grace as the grace of an eviction.
 func (r *Tx) SeenBy(node resource.NodeID) (state grant.RecordState, graceSeconds int64) {
-	if r.HasLost(node) {
+	switch {
+	case r.HasLost(node):
 		return grant.RecordReleased, LostGraceSeconds
+	case r.State == grant.RecordReleasing && r.GraceKept:
+		return grant.RecordEvicting, r.GraceSeconds
 	}
 	return r.State, r.GraceSeconds
 }

@@ -71,10 +71,12 @@ type (
 	}
 	// ReleaseAsked: the owner of the allocation wants it to end. Evicted is for
 	// the machine itself: the allocation ends by an eviction, not by its owner's wish.
+	// Kept: agents keep the grace for unattached work, too.
 	ReleaseAsked struct {
 		GraceSeconds int64
 		Reason       string
 		Evicted      bool
+		Kept         bool
 	}
 	// EvictAsked: the allocation has to end under notice, without a preemptor.
 	EvictAsked struct {
@@ -170,14 +172,15 @@ type (
 	}
 	// SendAbort reports to a node that the record is ABORTED.
 	SendAbort struct{ Node resource.NodeID }
-	// SendEvict reports to a node that the record is EVICTING: the node gives
-	// notice, waits for the grace, stops and frees.
+	// SendEvict has a node give notice, wait for the grace, stop and free: the record
+	// is EVICTING, or RELEASING with a kept grace.
 	SendEvict struct {
 		Node         resource.NodeID
 		GraceSeconds int64
 		Reason       string
 	}
-	// SendRelease orders a node to stop and free.
+	// SendRelease orders a node to stop and free: only attached work and commands have
+	// the grace.
 	SendRelease struct {
 		Node         resource.NodeID
 		GraceSeconds int64
@@ -205,11 +208,13 @@ type (
 		Reason       string
 	}
 	// WriteReleasing writes COMMITTED or EVICTING → RELEASING; answered by
-	// ReleasingAnswered. Evicted: by an eviction, not by its owner's wish.
+	// ReleasingAnswered. Evicted: by an eviction, not by its owner's wish. Kept as in
+	// ReleaseAsked.
 	WriteReleasing struct {
 		GraceSeconds int64
 		Reason       string
 		Evicted      bool
+		Kept         bool
 	}
 	// WriteReleased writes RELEASING → RELEASED; answered by ReleasedAnswered.
 	WriteReleased struct{}

@@ -28,6 +28,9 @@ func (m *Machine) releaseAsked(in ReleaseAsked) []Effect {
 
 func (m *Machine) end() []Effect {
 	m.state = Ending
+	if m.notice != nil { // the grace of the notice runs; an owner makes none longer
+		m.release.Kept = false
+	}
 	return []Effect{WriteReleasing(*m.release)}
 }
 
@@ -75,7 +78,7 @@ func (m *Machine) vacated() []Effect {
 	case m.state == Evicting && m.by != "":
 		return []Effect{AckFreed{}}
 	case m.state == Evicting:
-		m.release = &ReleaseAsked{m.notice.GraceSeconds, m.notice.Reason, true}
+		m.release = &ReleaseAsked{GraceSeconds: m.notice.GraceSeconds, Reason: m.notice.Reason, Evicted: true}
 		return m.end()
 	case m.state == Releasing:
 		m.state = Closing
@@ -114,5 +117,8 @@ func (m *Machine) tellRelease() []Effect {
 }
 
 func (m *Machine) sendRelease(n resource.NodeID) Effect {
+	if m.release.Kept {
+		return SendEvict{Node: n, GraceSeconds: m.release.GraceSeconds, Reason: m.release.Reason}
+	}
 	return SendRelease{Node: n, GraceSeconds: m.release.GraceSeconds, Reason: m.release.Reason}
 }

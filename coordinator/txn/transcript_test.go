@@ -41,6 +41,7 @@ func TestTranscripts(t *testing.T) {
 					found.State, found.GraceSeconds, found.Reason = grant.RecordEvicting, 30, "gives way"
 					found.By = by(t, d)
 				}
+				found.Kept = d.HasArg("kept")
 				m, effects = txn.Recover("tx", found, votes)
 			case "adopt":
 				m, effects = txn.Adopt("tx", nodesOf(d), victimsOf(d)...)
@@ -66,7 +67,7 @@ func TestTranscripts(t *testing.T) {
 func nodesOf(d *datadriven.TestData) []resource.NodeID {
 	var nodes []resource.NodeID
 	for _, a := range d.CmdArgs {
-		if len(a.Vals) == 0 && a.Key != "releasing" && a.Key != "evicting" {
+		if len(a.Vals) == 0 && a.Key != "releasing" && a.Key != "evicting" && a.Key != "kept" {
 			nodes = append(nodes, resource.NodeID(a.Key))
 		}
 	}
@@ -131,7 +132,7 @@ func input(t *testing.T, d *datadriven.TestData) txn.Input {
 	case "budget-spent":
 		return txn.BudgetSpent{}
 	case "release":
-		return txn.ReleaseAsked{GraceSeconds: 30, Reason: "deleted"}
+		return txn.ReleaseAsked{GraceSeconds: 30, Reason: "deleted", Kept: d.HasArg("kept")}
 	case "freed":
 		return txn.Freed{Node: node}
 	case "reconnected":
@@ -172,6 +173,6 @@ func input(t *testing.T, d *datadriven.TestData) txn.Input {
 // show prints an effect as "Name fields".
 func show(e txn.Effect) string {
 	name := strings.TrimPrefix(fmt.Sprintf("%T", e), "txn.")
-	fields := strings.TrimSuffix(strings.Trim(fmt.Sprintf("%+v", e), "{}"), " Evicted:false")
+	fields := strings.TrimSuffix(strings.TrimSuffix(strings.Trim(fmt.Sprintf("%+v", e), "{}"), " Kept:false"), " Evicted:false")
 	return strings.TrimSpace(name + " " + fields)
 }

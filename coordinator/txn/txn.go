@@ -150,10 +150,12 @@ type Found struct {
 	// By is the undecided preemptor of an EVICTING record, "" if there is none.
 	By resource.TxID
 	// GraceSeconds and Reason are of a record that is EVICTING or RELEASING. Evicted:
-	// a RELEASING record was EVICTING, and its owner has not requested its end.
+	// a RELEASING record was EVICTING, and its owner has not requested its end. Kept as
+	// in ReleaseAsked.
 	GraceSeconds int64
 	Reason       string
 	Evicted      bool
+	Kept         bool
 }
 
 // Recover returns the machine of a record that a new leader found. votes holds
@@ -172,7 +174,7 @@ func Recover(id resource.TxID, found Found, votes map[resource.NodeID]Vote) (*Ma
 		return m, m.tellEvict()
 	case grant.RecordReleasing:
 		m.state, m.releaseAcked = Releasing, true
-		m.release = &ReleaseAsked{GraceSeconds: found.GraceSeconds, Reason: found.Reason, Evicted: found.Evicted}
+		m.release = &ReleaseAsked{GraceSeconds: found.GraceSeconds, Reason: found.Reason, Evicted: found.Evicted, Kept: found.Kept}
 		return m, m.tellRelease()
 	}
 	return m, m.tellCommit()

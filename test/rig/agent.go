@@ -2,6 +2,7 @@ package rig
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/agent"
+	"github.com/musterd/muster/agent/handoff"
 	"github.com/musterd/muster/agent/rpc"
 	"github.com/musterd/muster/agent/usage"
 	"github.com/musterd/muster/numa/sysfs"
@@ -148,6 +150,21 @@ func (a *Agent) Assigned() []resource.TxID {
 		txs = append(txs, resource.TxID(tx))
 	}
 	return txs
+}
+
+// Ending is the notice in the files of the only assignment on the host; false where there
+// is another number of assignments, or no notice.
+func (a *Agent) Ending() (end handoff.End, ok bool) {
+	txs := a.Assigned()
+	if len(txs) != 1 {
+		return end, false
+	}
+	var document struct{ End handoff.End }
+	text, err := os.ReadFile(filepath.Join(a.assignments(), url.PathEscape(string(txs[0]))+".json"))
+	if err != nil || json.Unmarshal(text, &document) != nil {
+		return end, false
+	}
+	return document.End, document.End != handoff.End{}
 }
 
 // gone is called once when a process has ended.

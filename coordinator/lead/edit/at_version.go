@@ -7,10 +7,9 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// AtVersion refuses a change that was made from a version which is older than the
-// object's specification, or which the object never had. The specification is the
-// object's own key: a write of its status alone, e.g. that it is Ready, makes no
-// conflict.
+// AtVersion refuses a change from a version older than the object's specification, or
+// from a version unknown to the object. The specification is the object's own key: a
+// write of status alone, e.g. of Ready, makes no conflict.
 func AtVersion(kind, name, want string, spec, has resource.Revision) *api.Status {
 	if want == "" {
 		return nil
