@@ -73,8 +73,8 @@ type Config struct {
 	// PlacementPolicy is the policy by which nodes are chosen, one of place.Policies; ""
 	// for the default.
 	PlacementPolicy string
-	// PreemptionPolicy is the preemptionPolicy of new work that has none, and whose class
-	// has none; "" is api.PreemptOwnQuota.
+	// PreemptionPolicy is the preemptionPolicy of work without a policy of its own or of
+	// its class; default DefaultPreemptionPolicy. No record has the default.
 	PreemptionPolicy string
 	// StartsWork: the agents of the cluster start the commands of jobs. Without it a job
 	// with a command is refused with 422.
@@ -109,6 +109,9 @@ func (c Config) withDefaults() (Config, error) {
 	if c.NamespaceAllocations == 0 {
 		c.NamespaceAllocations = DefaultNamespaceAllocations
 	}
+	if c.PreemptionPolicy == "" {
+		c.PreemptionPolicy = DefaultPreemptionPolicy
+	}
 	if c.Documents == 0 {
 		c.Documents = count.DefaultShare
 	}
@@ -138,8 +141,8 @@ func (c *Config) rules() lead.Rules {
 	}
 }
 
-// DefaultPreemptionPolicy is the preemptionPolicy of new work at a coordinator without a
-// configured policy.
+// DefaultPreemptionPolicy is the preemptionPolicy of work without a policy, in every
+// program.
 const DefaultPreemptionPolicy = api.PreemptLowerPriority
 
 // DefaultNamespaceAllocations is the most allocations that a namespace may have

@@ -107,7 +107,7 @@ type Beginning struct {
 func NewLeader(b Beginning) *Leader {
 	return &Leader{
 		rules: b.Rules, epoch: b.Epoch, held: b.Held, maxOps: b.MaxOps, random: rand.NewChaCha8(b.Seed),
-		view:       newView(b.Rules.Quota, resource.Revision(b.Epoch), b.Now),
+		view:       newView(&b.Rules, resource.Revision(b.Epoch), b.Now),
 		generation: 1, leasedAt: b.Now, elected: b.Now,
 		retired: newRetired(), partly: vacancy.New(),
 		activity:  newActivity(),

@@ -34,9 +34,6 @@ func (l *Leader) admitted(number *int32, class, policy string) (*record.Admitted
 			a.PreemptionPolicy = of.Spec.PreemptionPolicy
 		}
 	}
-	if policy == "" && a.PreemptionPolicy == "" {
-		a.PreemptionPolicy = l.rules.PreemptionPolicy
-	}
 	if a == (record.Admitted{}) {
 		return nil, nil
 	}

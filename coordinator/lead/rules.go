@@ -34,8 +34,7 @@ type Rules struct {
 	RejectUnsatisfiable bool
 	// PlacementPolicy is a name of place.Policies; "" for the default.
 	PlacementPolicy string
-	// PreemptionPolicy is that of new work which has none, and whose class has none; "" is
-	// api.PreemptOwnQuota.
+	// PreemptionPolicy is the policy of work without a policy of its own or of its class.
 	PreemptionPolicy string
 	// StartsWork: agents start the commands of jobs. Without it a job with a command is
 	// refused.

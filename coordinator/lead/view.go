@@ -1,6 +1,7 @@
 package lead
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/musterd/muster/api"
@@ -9,7 +10,6 @@ import (
 	"github.com/musterd/muster/coordinator/lead/edit"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/queue/rule"
-	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/resource"
@@ -49,12 +49,14 @@ type view struct {
 	spaces    *spaces
 	objects   *edit.Objects
 	declared  declarations
+	// policy is the preemptionPolicy of units without one.
+	policy string
 }
 
-func newView(o quota.Options, floor resource.Revision, now time.Time) view {
+func newView(r *Rules, floor resource.Revision, now time.Time) view {
 	return view{
-		now: now, floor: floor, state: &cluster.State{}, occupancy: &occupancyNews{}, nodes: map[resource.NodeID]*node{}, units: map[string]*unit{}, jobs: map[string]*job{}, groups: map[string]*group{}, members: map[string]*member{},
-		attempts: map[resource.TxID]*attempt{}, lostHolds: map[resource.NodeID]map[resource.TxID]bool{}, quotas: charges.New(o, now), room: sched.NewRoom(), queueNews: &queueNews{}, spaces: newSpaces(), objects: edit.New(),
+		now: now, floor: floor, policy: r.PreemptionPolicy, state: &cluster.State{}, occupancy: &occupancyNews{}, nodes: map[resource.NodeID]*node{}, units: map[string]*unit{}, jobs: map[string]*job{}, groups: map[string]*group{}, members: map[string]*member{},
+		attempts: map[resource.TxID]*attempt{}, lostHolds: map[resource.NodeID]map[resource.TxID]bool{}, quotas: charges.New(r.Quota, now), room: sched.NewRoom(), queueNews: &queueNews{}, spaces: newSpaces(), objects: edit.New(),
 	}
 }
 
@@ -101,7 +103,7 @@ func (v *view) setNow(now time.Time) { v.now = now }
 // insertUnit takes a unit and its members in, and learns from them. A new leader so
 // learns first from the units that the store has, in the order of their keys.
 func (v *view) insertUnit(u *unit) {
-	v.units[u.path] = u
+	v.units[u.path], u.policy = u, cmp.Or(u.policy, v.policy)
 	u.setQueueNews(v.queueNews)
 	v.learner.Observe(&u.Demand)
 	v.mapMembers(u)

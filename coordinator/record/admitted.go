@@ -8,7 +8,7 @@ type Admitted struct {
 	Priority *int32 `json:"priority,omitempty"`
 	// PriorityClass is the class of work that names none; "" where no class is the default.
 	PriorityClass string `json:"priorityClass,omitempty"`
-	// PreemptionPolicy is that of the class, else that of the configuration.
+	// PreemptionPolicy is that of the class; an older version has written the default, too.
 	PreemptionPolicy string `json:"preemptionPolicy,omitempty"`
 }
 

@@ -45,12 +45,16 @@ func TestTheDocumentedRequestsAreAnsweredAsDocumented(t *testing.T) {
 	w.trend()
 	w.replay("change a quota", nil)
 	w.allocation("waiting", `"for": "the queue default"`, `{"cpu": "1"}`, `{"stage": "never"}`)
-	w.replay("create a job", nil) // and it waits: a node of the eight that it needs is in use
+	w.must(http.StatusCreated, "POST", team+"allocations", `{"metadata": {"name": "kept"}, "spec": {"priorityClass": "system-critical",
+		"resources": {"requests": {"nvidia.com/gpu": "1"}}, "scheduling": {"nodeSelector": {"kubernetes.io/hostname": "node-1"}}}}`)
+	w.ready("kept")
+	w.replay("create a job", nil) // and it waits: a node of the eight that it needs is in use, by work of a higher priority, too
 	w.replay("boost a job", nil)
 	w.replay("utilization of the cluster", nil)
 	w.replay("usage of a tenant", nil)
 	w.waits(w.replay("depths of the queues", nil))
 	w.replay("delete an allocation", nil)
+	w.must(http.StatusOK, "DELETE", team+"allocations/kept", "")
 	w.running("distributed-training-v2", 8)
 	w.spread(w.replay("get the status of a job", nil), 8, racks)
 	w.replay("cancel a job", nil)
