@@ -73,8 +73,8 @@ type Config struct {
 	// PlacementPolicy is the policy by which nodes are chosen, one of place.Policies; ""
 	// for the default.
 	PlacementPolicy string
-	// PreemptionPolicy is the preemptionPolicy of work without a policy of its own or of
-	// its class; default DefaultPreemptionPolicy. No record has the default.
+	// PreemptionPolicy is the preemptionPolicy of work without a policy, own or by class;
+	// default DefaultPreemptionPolicy. No record has the default.
 	PreemptionPolicy string
 	// StartsWork: the agents of the cluster start the commands of jobs. Without it a job
 	// with a command is refused with 422.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
@@ -15,10 +16,7 @@ import (
 // PreemptAllocation implements service.Evictions.
 func (c *Coordinator) PreemptAllocation(ctx context.Context, namespace string, p api.PreemptionRequest) (*api.Preemption, error) {
 	service.Names(ctx, namespace, p.TargetAllocation)
-	reason := cmp.Or(p.Reason, "evicted by an operator")
-	if p.InitiatedBy != "" {
-		reason += " (" + p.InitiatedBy + ")"
-	}
+	reason := record.AskedFor(cmp.Or(p.Reason, "evicted by an operator"), p.InitiatedBy)
 	e, err := c.evict(ctx, lead.EvictOptions{Namespace: namespace, Name: p.TargetAllocation, GraceSeconds: p.GracePeriodSeconds, Reason: reason})
 	if err != nil {
 		return nil, err

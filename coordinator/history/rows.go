@@ -227,7 +227,7 @@ type Preemption struct {
 	// Outcome is Evicting, then Evicted (the unit waits again), Rescheduled (it runs
 	// again), Ended, or Released where the owner has ended it during the notice.
 	Outcome     string
-	InitiatedBy string // preemptor or rule
+	InitiatedBy string // preemptor, rule or the name of a person
 	Revision    resource.Revision
 }
 

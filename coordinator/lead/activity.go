@@ -52,7 +52,7 @@ type Scheduling struct {
 	// Mean and P99 are of the time from acceptance to commit, of units that had room
 	// at once.
 	Mean, P99 time.Duration
-	// Preemptions are of the last hour.
+	// Preemptions are of the last hour, those of earlier terms as long as their records.
 	Preemptions int64
 }
 

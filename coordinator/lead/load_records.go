@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
@@ -21,6 +22,7 @@ type recovered struct {
 func (l *Leader) loadRecords(kvs []record.KV) ([]recovered, error) {
 	var live []recovered
 	decided := map[resource.TxID]bool{}
+	var preemptions []time.Time
 	for _, kv := range kvs {
 		id, err := record.ParseTxKey(kv.Key)
 		if err != nil {
@@ -31,6 +33,9 @@ func (l *Leader) loadRecords(kvs []record.KV) ([]recovered, error) {
 			return nil, err
 		}
 		decided[id] = true
+		if rec.IsPreemption() {
+			preemptions = append(preemptions, instantOf(rec.EndingMillis))
+		}
 		if rec.State.Terminal() {
 			l.retired.add(id, slices.DeleteFunc(rec.Unheard, func(n resource.NodeID) bool { return l.nodes[n] == nil }), l.now) // it was deleted
 			continue
@@ -46,6 +51,7 @@ func (l *Leader) loadRecords(kvs []record.KV) ([]recovered, error) {
 		r.attempt.setCommitted(kv.CreateRev) // a record's first state is COMMITTED
 		live = append(live, r)
 	}
+	l.activity.preemptions.Restore(l.now, preemptions)
 	l.adoptFrom(live, decided)
 	return live, nil
 }

@@ -45,6 +45,9 @@ func (r DrainNode) serve(l *Leader, c *call) {
 		return spec, nil
 	}}, func(*node) {
 		c.begun = true
+		if c.by != nil {
+			r.Notice.Reason = record.DrainedFor(r.Notice.Reason, c.by.Person)
+		}
 		for _, at := range left {
 			at.attempt.setDrained(r.Node)
 			if at.unit.attempt == at.attempt {

@@ -1,6 +1,7 @@
 package lead
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -161,9 +162,10 @@ func (u *unit) setSequence(s record.Sequence) {
 // setPriority gives the unit another priority, which changes its place in the order.
 func (u *unit) setPriority(p int32) { u.record.Priority, u.key.Priority = p, p }
 
-// setQueueNews has the changes of the unit's part in its queue noted.
-func (u *unit) setQueueNews(n *queueNews) {
-	u.queueNews = n
+// setQueueNews has the changes of the unit's part in its queue noted. A unit without a
+// preemptionPolicy gets the default.
+func (u *unit) setQueueNews(n *queueNews, policy string) {
+	u.queueNews, u.policy = n, cmp.Or(u.policy, policy)
 	n.note(u.path)
 }
 

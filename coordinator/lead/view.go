@@ -1,7 +1,6 @@
 package lead
 
 import (
-	"cmp"
 	"time"
 
 	"github.com/musterd/muster/api"
@@ -49,7 +48,7 @@ type view struct {
 	spaces    *spaces
 	objects   *edit.Objects
 	declared  declarations
-	// policy is the preemptionPolicy of units without one.
+	// policy is the preemptionPolicy of units without a policy.
 	policy string
 }
 
@@ -103,8 +102,8 @@ func (v *view) setNow(now time.Time) { v.now = now }
 // insertUnit takes a unit and its members in, and learns from them. A new leader so
 // learns first from the units that the store has, in the order of their keys.
 func (v *view) insertUnit(u *unit) {
-	v.units[u.path], u.policy = u, cmp.Or(u.policy, v.policy)
-	u.setQueueNews(v.queueNews)
+	v.units[u.path] = u
+	u.setQueueNews(v.queueNews, v.policy)
 	v.learner.Observe(&u.Demand)
 	v.mapMembers(u)
 	v.joinGroup(u)

@@ -1,6 +1,9 @@
 package window
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Count counts events in a sliding window, which is divided into slots of equal
 // width. An event leaves the window with its slot, so the window covers between
@@ -30,6 +33,16 @@ func (c *Count) Add(now time.Time, events int64) {
 		c.newest = at
 	}
 	c.slots[c.newest%size] += events
+}
+
+// Restore counts past events, in any order. Events before the window do not count.
+func (c *Count) Restore(now time.Time, at []time.Time) {
+	slices.SortFunc(at, time.Time.Compare)
+	for _, instant := range at {
+		if now.Sub(instant) < c.width*time.Duration(len(c.slots)) {
+			c.Add(instant, 1)
+		}
+	}
 }
 
 // Sum is the number of events in the window that ends at a time.

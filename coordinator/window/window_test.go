@@ -167,3 +167,15 @@ func TestAHistogramWithoutDurationsHasNone(t *testing.T) {
 		t.Errorf("%d durations, mean %s, p99 %s", h.Count(), h.Mean(), h.Quantile(990))
 	}
 }
+
+func TestPastEventsCountUntilTheirWindowEnds(t *testing.T) {
+	began := time.Unix(10_000, 0)
+	after := func(minutes int) time.Time { return began.Add(time.Duration(minutes) * time.Minute) }
+	c := window.NewCount(61, time.Minute)
+	c.Restore(after(100), []time.Time{after(99), after(30), after(90), after(100), {}})
+	for minutes, want := range map[int]int64{100: 3, 149: 3, 152: 2, 162: 0} {
+		if got := c.Sum(after(minutes)); got != want {
+			t.Errorf("after %d minutes %d events, want %d", minutes, got, want)
+		}
+	}
+}

@@ -1,12 +1,13 @@
 // Package policy tests the preemptionPolicy of work without one: the default of all
 // programs holds, no document and no record has the default, and an older record keeps
-// the value of its submission.
+// the value of the submission.
 package policy
 
 import (
 	"encoding/json"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator"
@@ -65,7 +66,7 @@ func TestWorkWithoutAPolicyHasTheDefault(t *testing.T) {
 	}
 }
 
-// TestAnOlderRecordKeepsItsPolicy: a record that has the default of its submission.
+// TestAnOlderRecordKeepsItsPolicy: a record with the default of its submission.
 func TestAnOlderRecordKeepsItsPolicy(t *testing.T) {
 	var older record.Admitted
 	if err := json.Unmarshal([]byte(`{"preemptionPolicy":"Never"}`), &older); err != nil {
@@ -77,4 +78,45 @@ func TestAnOlderRecordKeepsItsPolicy(t *testing.T) {
 			t.Errorf("a document with the policy %q beside an older record has %q, want %q", document, spec.PreemptionPolicy, want)
 		}
 	}
+}
+
+// TestPreemptionsCountOverAnElection: a victim, and a unit evicted by a person.
+func TestPreemptionsCountOverAnElection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := rig.New(t, rig.Options{})
+		k := cluster.Bring(2)
+		for priority, name := range []string{"first", "second"} {
+			if _, _, err := k.Allocate(t.Context(), rig.Submission{Name: name, GPUs: 8, Priority: int32(priority)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, _, err := k.Allocate(t.Context(), rig.Submission{Name: "urgent", GPUs: 8, Priority: 9}); err != nil {
+			t.Fatal(err)
+		}
+		cluster.Converge()
+		grace := int64(1)
+		if _, err := k.PreemptAllocation(t.Context(), rig.Namespace, api.PreemptionRequest{TargetAllocation: "second", InitiatedBy: "ada", GracePeriodSeconds: &grace}); err != nil {
+			t.Fatal(err)
+		}
+		cluster.Converge()
+		before, err := k.ClusterUtilization(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		k.Crash()
+		cluster.StartCoordinator("c2")
+		cluster.Eventually("there is a leader", func() bool { return cluster.Leader() != nil })
+		cluster.Converge()
+		after, err := cluster.Leader().ClusterUtilization(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b, a := before.Scheduling.PreemptionsLast1h, after.Scheduling.PreemptionsLast1h; b != 2 || a != 2 {
+			t.Errorf("before the election %d preemptions, after it %d, want 2", b, a)
+		}
+		<-time.NewTimer(61 * time.Minute).C
+		if after, err = cluster.Leader().ClusterUtilization(t.Context()); err != nil || after.Scheduling.PreemptionsLast1h != 0 {
+			t.Errorf("an hour later %d preemptions, want 0: %v", after.Scheduling.PreemptionsLast1h, err)
+		}
+	})
 }

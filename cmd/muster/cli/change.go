@@ -29,7 +29,6 @@ func workChange(o, current object) (map[string]any, error) {
 		return nil, err
 	}
 	spec := specChangeOf(want, have)
-	leaveAdmitted(want, have)
 	if d := firstDifference("spec", want, have); d != nil {
 		return nil, fmt.Errorf("%s: %s cannot become %s: the field is fixed once it is submitted; delete the %s and submit it anew, or submit it under another name",
 			d.path, inWords(d.have), inWords(d.want), o.kind())
@@ -49,28 +48,6 @@ func workChange(o, current object) (map[string]any, error) {
 		change["spec"] = spec
 	}
 	return change, nil
-}
-
-// leaveAdmitted takes the values that a class of priority gives at the submission out of
-// have, where want has no such field. The template of a job has the policy.
-func leaveAdmitted(want, have any) {
-	w, _ := want.(map[string]any)
-	h, _ := have.(map[string]any)
-	if w == nil || h == nil {
-		return
-	}
-	fields := []string{"preemptionPolicy", "priorityClass"}
-	if h["priorityClass"] != nil {
-		fields = append(fields, "priority")
-	}
-	for _, field := range fields {
-		if w[field] == nil {
-			delete(h, field)
-		}
-	}
-	wanted, _ := w["template"].(map[string]any)
-	has, _ := h["template"].(map[string]any)
-	leaveAdmitted(wanted["spec"], has["spec"])
 }
 
 // specChangeOf takes workFields out of two specifications and returns those that

@@ -1,6 +1,7 @@
 package narrate
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -223,7 +224,8 @@ const (
 	released    = "Released"
 )
 
-// Values of InitiatedBy: another unit, or a rule or an operator, which the reason names.
+// Values of InitiatedBy beside the names of persons: another unit, or a rule, which the
+// reason names.
 const (
 	byPreemptor = "preemptor"
 	byRule      = "rule"
@@ -246,7 +248,8 @@ func (n *Narrator) preemptionRow(c *change, id resource.TxID, t *tx, u *unit) hi
 	if u != nil {
 		row.VictimPriority = u.record.Priority
 	}
-	row.InitiatedBy = byRule
+	person, _ := r.Asker()
+	row.InitiatedBy = cmp.Or(person, byRule)
 	if r.By != "" {
 		row.InitiatedBy = byPreemptor
 		n.namePreemptor(c, &row)

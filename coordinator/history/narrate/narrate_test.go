@@ -166,6 +166,31 @@ func TestAnEviction(t *testing.T) {
 	}
 }
 
+// TestAnEvictionNamesItsPerson: a person evicts or drains, a rule and a preemptor do not.
+func TestAnEvictionNamesItsPerson(t *testing.T) {
+	for name, c := range map[string]struct {
+		reason string
+		by     resource.TxID
+		want   string
+	}{
+		"a person evicts":     {record.AskedFor("room", "ada"), "", "ada"},
+		"a person drains":     {record.DrainedFor("a fan", "bob"), "", "bob"},
+		"a rule":              {"DeviceLost: GPU-a of node n1 is lost", "", "rule"},
+		"another unit":        {"gives way to u2 (of ada)", "u2.2.2.00000000000000000000000000000001", "preemptor"},
+		"an unsigned request": {"room", "", "rule"},
+	} {
+		k := newKeys()
+		u, rec := unit(), committed(0)
+		u.Phase, u.TxID = "Running", tx
+		k.write(record.MustPutRecord(u.Path().Key(), u), record.MustPutRecord(record.TxKey(tx), rec))
+		rec.State, rec.Evicted, rec.By, rec.Reason, rec.EndingMillis = grant.RecordEvicting, true, c.by, c.reason, began+10_000
+		k.write(record.MustPutRecord(record.TxKey(tx), rec))
+		if got := k.n.Take().Preemptions; len(got) != 1 || got[0].InitiatedBy != c.want {
+			t.Errorf("%s: %+v, want a row that is initiated by %s", name, got, c.want)
+		}
+	}
+}
+
 // TestLimitsOfAQuota: each change ends the limits before it.
 func TestLimitsOfAQuota(t *testing.T) {
 	k := newKeys()
