@@ -23,12 +23,14 @@ func TestNoInstantIsBeforeThoseOfAnEarlierLeader(t *testing.T) {
 }
 
 func nextLeader(t *testing.T, c *Cluster, fast time.Duration) {
-	allocate := func(s Submission) *api.Allocation {
+	allocate := func(s Submission) (a *api.Allocation) {
 		t.Helper()
-		a, _, err := c.Leader().Allocate(t.Context(), s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s.RequestID = s.Name
+		c.Eventually(s.Name+" is taken", func() (taken bool) { // also over an election
+			var err error
+			a, _, err = c.Leader().Allocate(t.Context(), s)
+			return err == nil
+		})
 		return a
 	}
 	remove := func(name string) {
@@ -56,6 +58,10 @@ func nextLeader(t *testing.T, c *Cluster, fast time.Duration) {
 	if _, err := c.Store.Txn(t.Context(), record.Txn{Then: []record.Op{record.Delete(l.Key)}}); err != nil {
 		t.Fatal(err)
 	}
+	c.Eventually("there is another leader", func() bool {
+		next, found, err := storetest.CurrentLeader(t.Context(), c.Store)
+		return err == nil && found && next.Key != l.Key
+	})
 	c.AwaitReady(1)
 	want := time.Now().UnixMilli()
 	if fast > 0 {
