@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/coordinator/objects"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
@@ -58,6 +59,35 @@ func TestTheChangesAreKeptWhileAWatchNeedsThem(t *testing.T) {
 	}
 	if f.add(first); f.idle(now.Add(24 * time.Hour)) {
 		t.Error("the changes go while a watch is open")
+	}
+}
+
+// A change wakes the watches of the namespace and the watches of all namespaces, and no
+// watch of another namespace or kind.
+func TestAChangeWakesItsWatches(t *testing.T) {
+	u := record.Unit{
+		UID: "u", Kind: record.AllocUnit, Namespace: "ml", Name: "a", Tenant: "t", Phase: "Pending", Members: 1, Created: "2000-01-01T00:00:00Z",
+		Document: []byte(`{"metadata":{"name":"a"},"spec":{"resources":{"requests":{"cpu":"1"}}}}`),
+	}
+	key := u.Path().Key()
+	cache := objects.New()
+	cache.Record(1, objects.Limits{Events: 10, Bytes: 1 << 20})
+	cache.Touch(key)
+	kvs := map[string]record.KV{key: {Key: key, Value: record.MustEncode(u), CreateRev: 2, ModRev: 2}}
+	if err := cache.Refresh(kvs, 2, time.Unix(0, 0)); err != nil {
+		t.Fatal(err)
+	}
+	f := newFeeds()
+	watches := map[feed]*Watch{}
+	for _, on := range []feed{{objects.Allocations, "ml"}, {objects.Allocations, ""}, {objects.Allocations, "speech"}, {objects.Jobs, ""}} {
+		watches[on] = &Watch{kind: on.kind, namespace: on.namespace, wake: make(chan struct{}, 1)}
+		f.add(watches[on])
+	}
+	f.publish(cache, 2)
+	for on, w := range watches {
+		if woken := len(w.wake) > 0; woken != (on.kind == objects.Allocations && on.namespace != "speech") {
+			t.Errorf("the watch of %v %q is woken: %v", on.kind, on.namespace, woken)
+		}
 	}
 }
 
