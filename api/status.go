@@ -38,15 +38,15 @@ type Cause struct {
 	Message string `json:"message" example:"0 is outside 1..4096"`
 }
 
-// Reasons of a 503 beside its code. NotLeader, StoreOutOfSpace: nothing was done; another
-// coordinator has to be asked, or the store (etcd) takes deletions alone. The others: the
-// request may have been done, as the leader went meanwhile, or leads and its answer did
-// not arrive, or the store does not answer.
+// Reasons of a 503 beside its code. NotLeader, StoreOutOfSpace, StoreReadOnly: nothing was
+// done; another coordinator has to be asked, or the store (etcd) takes deletions alone, or
+// no change. The others: the request may have been done, as the leader went meanwhile, or
+// leads and its answer did not arrive, or the store does not answer.
 const (
-	NotLeader                          = "NotLeader"
-	LeaderLost                         = "LeaderLost"
-	LeaderUnreachable                  = "LeaderUnreachable"
-	StoreOutOfSpace, StoreNotAnswering = "StoreOutOfSpace", "StoreNotAnswering"
+	NotLeader                                         = "NotLeader"
+	LeaderLost                                        = "LeaderLost"
+	LeaderUnreachable                                 = "LeaderUnreachable"
+	StoreOutOfSpace, StoreReadOnly, StoreNotAnswering = "StoreOutOfSpace", "StoreReadOnly", "StoreNotAnswering"
 )
 
 // TooManyObjects is the reason of a 429 for a namespace with as many objects as allowed.

@@ -86,7 +86,7 @@ func (t *term) answer(e *lead.Effect) {
 // write has the committer write, and hands the leader the outcome.
 func (t *term) write(k lead.Token, w lead.Write) {
 	t.commit.submit(pendingWrite{
-		compares: w.Compares, ops: w.Ops, anyEpoch: w.AnyEpoch,
+		compares: w.Compares, ops: w.Ops, anyEpoch: w.AnyEpoch, once: w.Once,
 		done: func(o txn.Outcome, rev resource.Revision, err error) {
 			t.tell(lead.WriteAnswer{Token: k, Outcome: o, Revision: rev, Err: err})
 		},

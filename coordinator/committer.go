@@ -22,7 +22,9 @@ type pendingWrite struct {
 	ops      []record.Op
 	// anyEpoch leaves out the compare of the leader's key: only a fence may.
 	anyEpoch bool
-	done     func(txn.Outcome, resource.Revision, error)
+	// once is batch.Write's.
+	once bool
+	done func(txn.Outcome, resource.Revision, error)
 	// token is submit's: the decision's number at the barrier, which names it at
 	// the batcher.
 	token uint64
@@ -121,7 +123,7 @@ func (c *committer) take(ctx context.Context) {
 	c.mu.Unlock()
 	for _, d := range submitted {
 		c.dones[d.token] = d.done
-		w := batch.Write{Token: d.token, Compares: d.compares, Ops: d.ops, AnyEpoch: d.anyEpoch}
+		w := batch.Write{Token: d.token, Compares: d.compares, Ops: d.ops, AnyEpoch: d.anyEpoch, Once: d.once}
 		c.carry(ctx, func(out []batch.Effect) []batch.Effect { return c.batcher.Submit(w, out) })
 	}
 }
@@ -165,7 +167,7 @@ func (c *committer) send(ctx context.Context, e batch.Effect) batchInput {
 	switch {
 	case errors.Is(err, record.ErrUnknownOutcome):
 		a.Result = batch.Lost
-	case errors.Is(err, record.ErrNoSpace):
+	case errors.Is(err, record.ErrNoSpace), errors.Is(err, record.ErrReadOnly):
 		a.Result = batch.Full
 	case err != nil:
 		a.Result = batch.Refused

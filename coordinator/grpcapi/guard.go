@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/gate"
@@ -153,7 +154,8 @@ func (a *API) limit(ctx context.Context, method string, req any) (limited contex
 	if strings.HasPrefix(method, ours+"History/") {
 		return ctx, func() {}
 	}
-	return service.Limit(ctx, a.Store, repeatOf(method, req) != service.Read)
+	m, may := req.(interface{ GetWait() *durationpb.Duration })
+	return service.Limit(ctx, a.Store, service.Bound{Changes: repeatOf(method, req) != service.Read, Waits: may && m.GetWait() != nil})
 }
 
 // sending holds the bytes of a large answer until it has been written. The answer to a

@@ -71,8 +71,8 @@ type Effect struct {
 type Write struct {
 	Compares []record.Compare
 	Ops      []record.Op
-	// AnyEpoch leaves out the compare of the leader's key: only a fence may.
-	AnyEpoch bool
+	// AnyEpoch leaves out the compare of the leader's key: only a fence may. Once: batch.Write.
+	AnyEpoch, Once bool
 }
 
 // severity of an event.

@@ -13,10 +13,10 @@ import (
 // decision is a write and what follows from its outcome. done is called once, with
 // a definite answer or Unknown.
 type decision struct {
-	compares []record.Compare
-	ops      []record.Op
-	anyEpoch bool // as of write
-	done     func(txn.Outcome, resource.Revision, error)
+	compares       []record.Compare
+	ops            []record.Op
+	anyEpoch, once bool // as of Write
+	done           func(txn.Outcome, resource.Revision, error)
 }
 
 // settle submits a decision that is not a transaction's, and follows it until

@@ -33,7 +33,7 @@ func (l *Leader) nextChange() {
 // outcome is known; done runs in the loop. All that waits is tried again then,
 // unless the change can help nobody.
 func (l *Leader) writeQuota(w edit.Write, done func(*api.Status)) {
-	d := decision{compares: []record.Compare{record.ModRevIs(w.Op.Key, w.Rev)}, ops: []record.Op{w.Op}}
+	d := decision{compares: []record.Compare{record.ModRevIs(w.Op.Key, w.Rev)}, ops: []record.Op{w.Op}, once: true}
 	for _, a := range w.Also {
 		d.compares = append(d.compares, record.ModRevIs(a.Op.Key, a.Rev))
 		d.ops = append(d.ops, a.Op)

@@ -16,7 +16,7 @@ func (l *Leader) submit(d decision) {
 	t := l.nextToken()
 	ops, done := l.noteChangeIn(d)
 	l.writes[t] = done
-	l.out.add(Effect{Kind: WriteKeys, Token: t, Write: Write{d.compares, ops, d.anyEpoch}})
+	l.out.add(Effect{Kind: WriteKeys, Token: t, Write: Write{d.compares, ops, d.anyEpoch, d.once}})
 }
 
 // read asks for a key; answer takes the key of the store and the store's revision

@@ -19,6 +19,8 @@ var (
 	// ErrNoSpace: the store is full and refuses writes until it is compacted,
 	// defragmented and its alarm disarmed (etcdctl compact, defrag, alarm disarm).
 	ErrNoSpace = errors.New("the store (etcd) is out of space and takes deletions alone: delete what has ended, compact, defragment and disarm the alarm (docs/store.md)")
+	// ErrReadOnly: the user of the store may only read.
+	ErrReadOnly = errors.New("the store (etcd) lets the coordinator read alone: give its user the right to write (etcdctl role grant-permission)")
 	// ErrWentBack: a *WentBackError.
 	ErrWentBack = errors.New("store was restored from a backup")
 )

@@ -95,7 +95,7 @@ func limit(c *call, who access, faults Store) (end func()) {
 	if faults == nil || who == anyone || who.kind == service.KindHistory || who.kind == service.KindPast || verb == service.VerbLogs || verb == service.VerbExec || verb == service.VerbWatch {
 		return func() {}
 	}
-	ctx, end := service.Limit(c.ctx(), faults, c.r.Method != http.MethodGet && c.r.Method != http.MethodHead)
+	ctx, end := service.Limit(c.ctx(), faults, service.Bound{Changes: c.r.Method != http.MethodGet && c.r.Method != http.MethodHead, Waits: c.asks("wait")})
 	c.r = c.r.WithContext(ctx)
 	return end
 }

@@ -23,15 +23,27 @@ const (
 	storeRetry = 10
 )
 
-// StoreFaults knows the present fault of the store: nil, record.ErrNoSpace, or an
-// error with the time since the last answer of the store. Fault does not block.
-type StoreFaults interface{ Fault() error }
+// StoreFaults knows the present fault of the store: nil, record.ErrNoSpace,
+// record.ErrReadOnly, or an error with the time of the wait for an answer of the store.
+// Late counts slow answers, too. The methods do not block.
+type StoreFaults interface {
+	Fault() error
+	Late() error
+}
+
+// Bound describes a request to Limit.
+type Bound struct {
+	// Changes: the request needs a store with the right and the space to write.
+	Changes bool
+	// Waits: the caller waits for more than the store, so slow answers do not end the wait.
+	Waits bool
+}
 
 // Limit bounds a request's wait for a store with a fault. After StoreLimit the
 // returned context ends as soon as there is a fault, with the refusal as the cause
 // (Refused). A read does not wait for space. A nil faults is a store without faults.
 // The caller calls end.
-func Limit(ctx context.Context, faults StoreFaults, changes bool) (limited context.Context, end func()) {
+func Limit(ctx context.Context, faults StoreFaults, b Bound) (limited context.Context, end func()) {
 	if faults == nil {
 		return ctx, func() {}
 	}
@@ -41,12 +53,16 @@ func Limit(ctx context.Context, faults StoreFaults, changes bool) (limited conte
 	ready := make(chan struct{}) // timer is set
 	timer = time.AfterFunc(StoreLimit, func() {
 		<-ready
-		switch err := faults.Fault(); {
+		fault := faults.Late
+		if b.Waits {
+			fault = faults.Fault
+		}
+		switch err := fault(); {
 		case limited.Err() != nil:
-		case err == nil, !changes && errors.Is(err, record.ErrNoSpace):
+		case err == nil, !b.Changes && refusesWrites(err):
 			timer.Reset(storePause)
 		default:
-			cancel(unansweredIn(time.Since(began), err, changes))
+			cancel(unansweredIn(time.Since(began), err, b.Changes))
 		}
 	})
 	close(ready)
@@ -62,23 +78,33 @@ func unansweredIn(took time.Duration, fault error, changes bool) *api.Status {
 	return faulty(api.Errorf(http.StatusServiceUnavailable, "no answer within %.1f s: %v: %s", took.Seconds(), fault, outcome), fault)
 }
 
+// refusesWrites reports whether a store with the fault answers reads.
+func refusesWrites(fault error) bool {
+	return errors.Is(fault, record.ErrNoSpace) || errors.Is(fault, record.ErrReadOnly)
+}
+
 // faulty gives a 503 the reason and the Retry-After of a fault of the store.
 func faulty(s *api.Status, fault error) *api.Status {
 	s.Reason, s.RetryAfterSeconds = api.StoreNotAnswering, retryAfter
-	if errors.Is(fault, record.ErrNoSpace) {
+	switch {
+	case errors.Is(fault, record.ErrNoSpace):
 		s.Reason, s.RetryAfterSeconds = api.StoreOutOfSpace, storeRetry
+	case errors.Is(fault, record.ErrReadOnly):
+		s.Reason, s.RetryAfterSeconds = api.StoreReadOnly, storeRetry
 	}
 	return s
 }
 
-// StoreRefusal is the refusal in an error of the store: record.ErrNoSpace and
-// record.ErrUnknownOutcome; nil for any other error.
+// StoreRefusal is the refusal in an error of the store: record.ErrNoSpace,
+// record.ErrReadOnly and record.ErrUnknownOutcome; nil for any other error.
 func StoreRefusal(err error) *api.Status {
 	switch {
 	case errors.Is(err, record.ErrUnknownOutcome):
 		return faulty(api.Errorf(http.StatusServiceUnavailable, "the store (etcd) has not answered; the change may have been done: look, then ask again"), err)
 	case errors.Is(err, record.ErrNoSpace):
 		return faulty(api.Errorf(http.StatusServiceUnavailable, "nothing was changed: %v", record.ErrNoSpace), err)
+	case errors.Is(err, record.ErrReadOnly):
+		return faulty(api.Errorf(http.StatusServiceUnavailable, "nothing was changed: %v", record.ErrReadOnly), err)
 	}
 	return nil
 }
@@ -94,7 +120,7 @@ func NameFault(s *api.Status, faults StoreFaults) *api.Status {
 	}
 	named, fault := *s, faults.Fault() // s may be shared
 	plain := s.Reason == api.Errorf(s.Code, "").Reason
-	leaderless := Elsewhere(s) != nil && !errors.Is(fault, record.ErrNoSpace)
+	leaderless := Elsewhere(s) != nil && !refusesWrites(fault)
 	if fault == nil || !plain && !leaderless {
 		return s
 	}

@@ -15,18 +15,27 @@ import (
 	"github.com/musterd/muster/coordinator/service"
 )
 
-// faultBetween is a store with a fault between two instants.
+// faultBetween is a store with a fault between two instants; errSlow is Late alone.
 type faultBetween struct {
 	from, to time.Time
 	err      error
 }
 
 func (f faultBetween) Fault() error {
+	if err := f.Late(); err != errSlow {
+		return err
+	}
+	return nil
+}
+
+func (f faultBetween) Late() error {
 	if now := time.Now(); now.Before(f.from) || !now.Before(f.to) {
 		return nil
 	}
 	return f.err
 }
+
+var errSlow = errors.New("the store (etcd) is slow")
 
 var errSilent = errors.New("the store (etcd) has not answered for 2.5 s")
 
@@ -36,21 +45,26 @@ func TestWhatARequestWaitsFor(t *testing.T) {
 	for name, c := range map[string]struct {
 		err      error
 		from, to time.Duration
-		changes  bool
+		bound    service.Bound
 		want     time.Duration // 0: no end within 10 s
 		reason   string
 	}{
-		"a change without space":          {record.ErrNoSpace, 0, time.Hour, true, service.StoreLimit, api.StoreOutOfSpace},
-		"a read without space":            {record.ErrNoSpace, 0, time.Hour, false, 0, ""},
-		"a change without an answer":      {errSilent, 0, time.Hour, true, service.StoreLimit, api.StoreNotAnswering},
-		"a read without an answer":        {errSilent, 0, time.Hour, false, service.StoreLimit, api.StoreNotAnswering},
-		"a fault that is over":            {errSilent, 0, 2 * time.Second, true, 0, ""},
-		"a fault in the middle of a wait": {errSilent, 3600 * time.Millisecond, time.Hour, true, 3750 * time.Millisecond, api.StoreNotAnswering},
+		"a change without space":          {record.ErrNoSpace, 0, time.Hour, service.Bound{Changes: true}, service.StoreLimit, api.StoreOutOfSpace},
+		"a read without space":            {record.ErrNoSpace, 0, time.Hour, service.Bound{}, 0, ""},
+		"a change without an answer":      {errSilent, 0, time.Hour, service.Bound{Changes: true}, service.StoreLimit, api.StoreNotAnswering},
+		"a read without an answer":        {errSilent, 0, time.Hour, service.Bound{}, service.StoreLimit, api.StoreNotAnswering},
+		"a change in a store to read":     {record.ErrReadOnly, 0, time.Hour, service.Bound{Changes: true}, service.StoreLimit, api.StoreReadOnly},
+		"a read in a store to read":       {record.ErrReadOnly, 0, time.Hour, service.Bound{}, 0, ""},
+		"a change in a slow store":        {errSlow, 0, time.Hour, service.Bound{Changes: true}, service.StoreLimit, api.StoreNotAnswering},
+		"a wait in a slow store":          {errSlow, 0, time.Hour, service.Bound{Changes: true, Waits: true}, 0, ""},
+		"a wait without an answer":        {errSilent, 0, time.Hour, service.Bound{Waits: true}, service.StoreLimit, api.StoreNotAnswering},
+		"a fault that is over":            {errSilent, 0, 2 * time.Second, service.Bound{Changes: true}, 0, ""},
+		"a fault in the middle of a wait": {errSilent, 3600 * time.Millisecond, time.Hour, service.Bound{Changes: true}, 3750 * time.Millisecond, api.StoreNotAnswering},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
-				ctx, end := service.Limit(t.Context(), faultBetween{began.Add(c.from), began.Add(c.to), c.err}, c.changes)
+				ctx, end := service.Limit(t.Context(), faultBetween{began.Add(c.from), began.Add(c.to), c.err}, c.bound)
 				defer end()
 				select {
 				case <-ctx.Done():
@@ -110,6 +124,7 @@ func TestAFaultIsNamedInRefusals(t *testing.T) {
 func TestRefusalsOfTheStore(t *testing.T) {
 	for err, reason := range map[error]string{
 		fmt.Errorf("a: %w", record.ErrNoSpace):        api.StoreOutOfSpace,
+		fmt.Errorf("a: %w", record.ErrReadOnly):       api.StoreReadOnly,
 		fmt.Errorf("a: %w", record.ErrUnknownOutcome): api.StoreNotAnswering,
 		errSilent: "",
 	} {

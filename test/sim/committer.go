@@ -97,7 +97,7 @@ func (t *term) flush(n int) {
 	taken := slices.Clone(t.submitted[:n])
 	t.submitted = slices.Delete(t.submitted, 0, n)
 	for _, p := range taken {
-		w := batch.Write{Token: uint64(p.token), Compares: p.Compares, Ops: p.Ops, AnyEpoch: p.AnyEpoch}
+		w := batch.Write{Token: uint64(p.token), Compares: p.Compares, Ops: p.Ops, AnyEpoch: p.AnyEpoch, Once: p.Once}
 		t.commit(t.batcher.Submit(w, nil))
 	}
 	t.commit(t.batcher.Next(nil))

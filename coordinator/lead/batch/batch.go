@@ -41,6 +41,8 @@ type Write struct {
 	Ops      []record.Op
 	// AnyEpoch leaves out the compare of the leader's key: only a fence may.
 	AnyEpoch bool
+	// Once: a refusal leads to no other write, so a full store's is answered without a pause.
+	Once bool
 }
 
 // Result is the kind of the store's answer to a Txn.
@@ -53,7 +55,7 @@ const (
 	CompareFailed
 	// Refused: a definite error; nothing was written or will be.
 	Refused
-	// Full: as Refused, because the store is out of space.
+	// Full: as Refused, because the store is out of space or read-only.
 	Full
 	// Lost: the Txn may have landed, or may land yet.
 	Lost

@@ -183,7 +183,7 @@ func (b *Batcher) Answered(id ID, a StoreAnswer, out []Effect) []Effect {
 	case len(writes) > 1: // one write's fault must not be the others'
 		f.alone = true
 		return b.send(f, out)
-	case result == Refused:
+	case result == Refused, result == Full && writes[0].Once:
 		out = answer(writes, txn.Conflict, 0, a.Err, out)
 	case result == Full:
 		// The owner's response is another write, which meets the same store.

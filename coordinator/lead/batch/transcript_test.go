@@ -19,7 +19,7 @@ import (
 // Batcher asks for. Rewrite with -rewrite.
 //
 //	new max=4                  a Batcher of Txns with at most 4 operations
-//	submit 1 if=(a,b) put=(c)  a write with token 1; "any-epoch" for a fence
+//	submit 1 if=(a,b) put=(c)  a write with token 1; "any-epoch" for a fence, "once" for Write.Once
 //	next                       sends what may be sent
 //	answer 1 landed at=7       the store's answer to Txn 1: landed, failed,
 //	                           refused, full or lost
@@ -52,7 +52,7 @@ func input(t *testing.T, b **batch.Batcher, d *datadriven.TestData) []batch.Effe
 		*b = batch.New(batch.Config{Held: record.CreateRevIs("leader", 1), MaxOps: most, FirstReread: 10 * time.Millisecond, LastReread: time.Second})
 		return nil
 	case "submit":
-		w := batch.Write{Token: id, AnyEpoch: d.HasArg("any-epoch")}
+		w := batch.Write{Token: id, AnyEpoch: d.HasArg("any-epoch"), Once: d.HasArg("once")}
 		for _, a := range d.CmdArgs[1:] {
 			for _, v := range a.Vals {
 				if a.Key == "if" {

@@ -19,8 +19,11 @@ func NotTaken(object, change string, err error) *api.Status {
 		return api.Errorf(503, "%s: the store did not take the %s; ask again", object, change)
 	}
 	status := api.Errorf(503, "%s: the store did not take the %s: %v; ask again", object, change, err)
-	if errors.Is(err, record.ErrNoSpace) {
+	switch {
+	case errors.Is(err, record.ErrNoSpace):
 		status.Reason = api.StoreOutOfSpace
+	case errors.Is(err, record.ErrReadOnly):
+		status.Reason = api.StoreReadOnly
 	}
 	return status
 }

@@ -1,5 +1,5 @@
 // Package condition knows from the answers to a coordinator's own calls whether the
-// store has space for writes and whether the store answers, and lets deletions
+// store takes writes and whether the store answers, and lets deletions
 // through to a store without space. The requests to the store, the time of a wait and
 // the answers to clients are decided elsewhere.
 package condition
@@ -23,9 +23,12 @@ import (
 const (
 	// Slow is the time without an answer after which the store counts as silent.
 	Slow = 2 * time.Second
+	// Late is the time of an answer after which the store counts as slow: several calls of
+	// a request may take longer than a client waits.
+	Late = 500 * time.Millisecond
 	// kept is how long the last call without a timely answer counts.
 	kept = 5 * time.Second
-	// probeEvery is the least time between two probes of a store without space.
+	// probeEvery is the least time between two probes.
 	probeEvery = 2 * time.Second
 )
 
@@ -39,6 +42,16 @@ func (e *SilentError) Error() string {
 	return fmt.Sprintf("the store (etcd) has not answered for %.1f s", e.For.Seconds())
 }
 
+// LateError is the fault of a store with slow answers.
+type LateError struct {
+	For time.Duration // the time of an answer
+}
+
+// Error names the time.
+func (e *LateError) Error() string {
+	return fmt.Sprintf("the store (etcd) is slow: an answer takes %.1f s", e.For.Seconds())
+}
+
 // Store is a store with its condition. Many goroutines may use a Store.
 type Store struct {
 	store.Store
@@ -49,9 +62,9 @@ type Store struct {
 	begun    map[uint64]time.Time // the calls under way
 	waiting  time.Time            // the begin of the first call since the last answer; or zero
 	failedAt time.Time            // the end of the last call without an answer
-	late     time.Duration        // of the last answer after Slow or longer
+	late     time.Duration        // of the last answer after Late or longer
 	lateAt   time.Time            // the end of this call; zero after an answer in time
-	full     bool                 // the last write was refused for want of space
+	refusal  error                // of the last write: record.ErrNoSpace, record.ErrReadOnly or nil
 	probed   time.Time
 }
 
@@ -64,11 +77,32 @@ func Observe(s store.Store, log *slog.Logger) *Store {
 }
 
 // Fault is the present fault of the store, by the answers until now: nil,
-// record.ErrNoSpace or a *SilentError.
+// record.ErrNoSpace, record.ErrReadOnly or a *SilentError.
 func (s *Store) Fault() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now, longest := time.Now(), time.Duration(0)
+	if longest := s.longest(); longest >= Slow {
+		return &SilentError{For: longest}
+	}
+	return s.refusal
+}
+
+// Late is Fault, or a *LateError where there is no fault and an answer takes Late or longer.
+func (s *Store) Late() error {
+	if err := s.Fault(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if longest := s.longest(); longest >= Late {
+		return &LateError{For: longest}
+	}
+	return nil
+}
+
+// longest is the time of the longest wait for an answer, of those that count now.
+func (s *Store) longest() (longest time.Duration) {
+	now := time.Now()
 	for _, began := range s.begun {
 		longest = max(longest, now.Sub(began))
 	}
@@ -76,28 +110,22 @@ func (s *Store) Fault() error {
 		longest = max(longest, now.Sub(s.waiting))
 	}
 	if longest < Slow && !s.lateAt.IsZero() && now.Sub(s.lateAt) < kept {
-		longest = s.late
+		longest = max(longest, s.late)
 	}
-	switch {
-	case longest >= Slow:
-		return &SilentError{For: longest}
-	case s.full:
-		return record.ErrNoSpace
-	}
-	return nil
+	return longest
 }
 
-// Look is Fault, after a probe where the store had no space: there may be space again
-// without a write since.
+// Look is Fault after a probe: a coordinator without writes learns no fault of the store
+// from its own calls, and not that a fault is over.
 func (s *Store) Look(ctx context.Context) error {
 	s.mu.Lock()
-	probe := s.full && time.Since(s.probed) >= probeEvery
+	probe := time.Since(s.probed) >= probeEvery
 	if probe {
 		s.probed = time.Now()
 	}
 	s.mu.Unlock()
 	if probe {
-		ctx, cancel := context.WithTimeout(ctx, Slow/2)
+		ctx, cancel := context.WithTimeout(ctx, Slow+Slow/10)
 		defer cancel()
 		// The compare never holds, so no key is written. A store without space refuses the put first.
 		never := record.CreateRevIs(record.Root+"probe", math.MaxInt64)
@@ -133,16 +161,18 @@ func (s *Store) end(call uint64, writes bool, err error) error {
 		if len(s.begun) == 0 {
 			s.waiting = time.Time{}
 		}
-	case took >= Slow:
+	case took >= Late:
 		s.waiting, s.late, s.lateAt = time.Time{}, took, now
 	default:
 		s.waiting, s.lateAt = time.Time{}, time.Time{}
 	}
 	switch {
 	case errors.Is(err, record.ErrNoSpace):
-		s.full = true
+		s.refusal = record.ErrNoSpace
+	case errors.Is(err, record.ErrReadOnly):
+		s.refusal = record.ErrReadOnly
 	case writes && err == nil:
-		s.full = false
+		s.refusal = nil
 	}
 	return err
 }

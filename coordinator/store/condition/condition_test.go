@@ -86,6 +86,79 @@ func judge(t *testing.T, s *condition.Store, when string, silent bool) {
 	}
 }
 
+// TestSlowAnswers: an answer after half a second is late for some seconds, until the next
+// answer in time, and no fault.
+func TestSlowAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		under := &slow{Store: mem.Open(mem.Options{})}
+		defer func() { _ = under.Close() }()
+		s := condition.Observe(under, nil)
+		for _, step := range []struct {
+			takes, after time.Duration
+			late         bool
+		}{
+			{takes: condition.Late - 1}, {takes: condition.Late, late: true}, {takes: condition.Late, after: 5 * time.Second}, {takes: 0},
+			{takes: condition.Late, late: true}, {takes: 0},
+		} {
+			under.takes = step.takes
+			if _, _, _, err := s.Get(t.Context(), "a"); err != nil {
+				t.Fatal(err)
+			}
+			<-time.After(step.after)
+			late := errors.As(s.Late(), new(*condition.LateError))
+			if late != step.late || s.Fault() != nil {
+				t.Errorf("%v after an answer in %v: late %v, fault %v; want late %v and no fault", step.after, step.takes, s.Late(), s.Fault(), step.late)
+			}
+		}
+	})
+}
+
+// TestALookFindsTheFault: also where the coordinator itself makes no calls.
+func TestALookFindsTheFault(t *testing.T) {
+	for name, c := range map[string]struct {
+		takes time.Duration
+		err   error
+		want  func(error) bool
+	}{
+		"well":                 {0, nil, func(err error) bool { return err == nil }},
+		"without space":        {0, record.ErrNoSpace, func(err error) bool { return errors.Is(err, record.ErrNoSpace) }},
+		"to be read alone":     {0, record.ErrReadOnly, func(err error) bool { return errors.Is(err, record.ErrReadOnly) }},
+		"without answers":      {time.Hour, nil, func(err error) bool { return errors.As(err, new(*condition.SilentError)) }},
+		"with a late answer":   {condition.Late, nil, func(err error) bool { return err == nil }},
+		"with another refusal": {0, record.ErrDuplicateKey, func(err error) bool { return err == nil }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := condition.Observe(answering{takes: c.takes, err: c.err}, nil)
+				<-time.After(time.Minute)
+				began := time.Now()
+				if err := s.Look(t.Context()); !c.want(err) || time.Since(began) > 5*condition.Slow/4 {
+					t.Errorf("%v after %v", err, time.Since(began))
+				}
+				if err := s.Look(t.Context()); !c.want(err) {
+					t.Errorf("a second look at once: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// answering is a store whose Txns have an answer after a time.
+type answering struct {
+	store.Store
+	takes time.Duration
+	err   error
+}
+
+func (a answering) Txn(ctx context.Context, _ record.Txn) (record.TxnResult, error) {
+	select {
+	case <-time.After(a.takes):
+		return record.TxnResult{}, a.err
+	case <-ctx.Done():
+		return record.TxnResult{}, errors.Join(record.ErrUnknownOutcome, ctx.Err())
+	}
+}
+
 // TestDeletionsWithoutSpace: deletions beside an entry of the audit are done, and no
 // other change; the fault ends with the next look once there is space.
 func TestDeletionsWithoutSpace(t *testing.T) {

@@ -148,6 +148,8 @@ func txnError(t record.Txn, limit int, err error) error {
 		return record.ErrLeaseGone
 	case errors.Is(err, rpctypes.ErrNoSpace):
 		return record.ErrNoSpace
+	case errors.Is(err, rpctypes.ErrPermissionDenied):
+		return record.ErrReadOnly
 	}
 	switch code(err) {
 	case codes.InvalidArgument, codes.PermissionDenied, codes.Unauthenticated, codes.Unimplemented:
