@@ -65,9 +65,14 @@ func (c *fakeCluster) answering(path string, h http.HandlerFunc) *fakeCluster {
 
 // refusing answers a path by a Status.
 func (c *fakeCluster) refusing(path string, code int, message string) *fakeCluster {
+	return c.because(path, api.Errorf(code, "%s", message))
+}
+
+// because refuses requests for a path with a status.
+func (c *fakeCluster) because(path string, status *api.Status) *fakeCluster {
 	return c.answering(path, func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader(code)
-		_ = json.NewEncoder(w).Encode(api.Errorf(code, "%s", message))
+		w.WriteHeader(status.Code)
+		_ = json.NewEncoder(w).Encode(status)
 	})
 }
 
@@ -134,6 +139,7 @@ func TestEachFaultOfAClusterIsFound(t *testing.T) {
 			&fakeCluster{ahead: -30 * time.Second}, []string{"warning: clock: ", "s behind this host's (±", "timedatectl set-ntp true"},
 		},
 		"a clock that is far ahead":       {&fakeCluster{ahead: time.Hour}, []string{"error: clock: ", "ahead of this host's"}},
+		"a store without space":           {(&fakeCluster{}).because("/readyz", api.Errorf(503, "no store").Because(api.StoreOutOfSpace)), []string{"error: readiness: ", "=> muster delete job", "etcdctl defrag --cluster; etcdctl alarm disarm"}},
 		"a coordinator that is not ready": {(&fakeCluster{}).refusing("/readyz", 503, "no store"), []string{"error: readiness: ", "is not ready: no store"}},
 		"a token that nobody knows": {
 			(&fakeCluster{}).refusing("/api/v1/nodes", 401, "unknown token"), []string{"error: access: token: the coordinator refuses the token: 401 unknown token", "--token TOKEN"},

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net"
@@ -40,6 +41,14 @@ func (f Facts) Judge(now time.Time, subject string) Report {
 	return newReport(subject, clusterChecks, skipped, findings)
 }
 
+// storeRemedies mend a fault of the store, by the reason of the answer to /readyz.
+var storeRemedies = map[string]string{
+	api.StoreOutOfSpace: `muster delete job NAME, for jobs that have ended; then: rev=$(etcdctl endpoint status --write-out=json | grep -o '"revision":[0-9]*' | head -1 | cut -d: -f2); ` +
+		"etcdctl compact $rev; etcdctl defrag --cluster; etcdctl alarm disarm. Where this gives no space: start etcd with a larger --quota-backend-bytes",
+	api.StoreReadOnly:     "etcdctl role grant-permission ROLE --prefix=true readwrite /registry/, for the role of etcdUsername",
+	api.StoreNotAnswering: "etcdctl endpoint health --cluster; etcdctl endpoint status --cluster; on the hosts of etcd: the disk, the network, journalctl -u etcd",
+}
+
 func (f Facts) judgeProbes(time.Time) (list []Finding) {
 	for _, p := range f.probes {
 		switch {
@@ -48,7 +57,7 @@ func (f Facts) judgeProbes(time.Time) (list []Finding) {
 		case !p.ready:
 			list = append(list, Finding{
 				Error, checkReady, p.endpoint, "the coordinator answers and is not ready: " + p.notReady,
-				"on that host: journalctl -u muster-coordinator -n 50; with external etcd: etcdctl endpoint health --cluster",
+				cmp.Or(storeRemedies[p.reason], "on that host: journalctl -u muster-coordinator -n 50; with external etcd: etcdctl endpoint health --cluster"),
 			})
 		}
 	}

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -27,6 +28,7 @@ type probe struct {
 	version  api.Version
 	ready    bool
 	notReady string // its words
+	reason   string // of the refusal, as api.StoreOutOfSpace
 	// ahead is the server's clock minus this host's; exact to slack.
 	ahead, slack time.Duration
 	certificate  *x509.Certificate // nil without TLS
@@ -72,21 +74,11 @@ func (o Options) ask(ctx context.Context, endpoint string) probe {
 	case answer.StatusCode == http.StatusOK:
 		p.ready = true
 	default:
-		p.notReady = messageOf(body)
-		if p.notReady == "" {
-			p.notReady = answer.Status
-		}
+		var status api.Status
+		_ = json.Unmarshal(body, &status) // without a Status the answer's own is shown
+		p.notReady, p.reason = cmp.Or(status.Message, answer.Status), status.Reason
 	}
 	return p
-}
-
-// messageOf is the message of a Status, "" where there is none.
-func messageOf(body []byte) string {
-	var status api.Status
-	if json.Unmarshal(body, &status) != nil {
-		return ""
-	}
-	return status.Message
 }
 
 func get(ctx context.Context, client *http.Client, address string) (answer *http.Response, body []byte, began, ended time.Time, err error) {
