@@ -283,7 +283,7 @@ func (d *Daemon) serveGRPC(registry prometheus.Registerer) {
 		rules = rpcauth.PeerRules()
 	}
 	options := append(d.security.serverOptions(rules), limits.ServerOptions(d.refusals.message)...)
-	options = append(options, grpc.ChainUnaryInterceptor(d.relay.Intercept))
+	options = append(options, grpc.ChainUnaryInterceptor(d.limitEnrolment, d.relay.Intercept))
 	d.grpc = grpc.NewServer(append(options, rpcauth.Limits()...)...)
 	services := rpcauth.Register(d.grpc)
 	musterv1.RegisterCoordinatorServer(services, &rpc.Server{

@@ -1,10 +1,12 @@
 package daemon
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -15,6 +17,7 @@ import (
 	"github.com/musterd/muster/netlimit"
 	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/rpcauth"
+	"github.com/musterd/muster/wire"
 	"github.com/musterd/muster/wire/limits"
 )
 
@@ -103,8 +106,23 @@ func (d *Daemon) serveEnrolment() {
 		return
 	}
 	options := append(d.security.serverOptions(rpcauth.EnrollmentRules()), limits.ServerOptions(d.refusals.message)...)
+	options = append(options, grpc.ChainUnaryInterceptor(d.limitEnrolment))
 	d.enrolment = grpc.NewServer(append(options, rpcauth.Limits()...)...)
 	musterv1.RegisterEnrollmentServer(rpcauth.Register(d.enrolment), d.security.enroll)
+}
+
+// limitEnrolment bounds a host's wait for the store (service.Limit). The agent asks again.
+func (d *Daemon) limitEnrolment(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	if !strings.HasPrefix(info.FullMethod, "/"+musterv1.Enrollment_ServiceDesc.ServiceName+"/") {
+		return next(ctx, req)
+	}
+	limited, end := service.Limit(ctx, d.condition, service.Bound{Changes: true, Waits: true})
+	defer end()
+	answer, err := next(limited, req)
+	if ended := service.Refused(limited); ended != nil && err != nil {
+		err = wire.ToRefusal(ended)
+	}
+	return answer, err
 }
 
 // secured puts TLS around a listener for HTTP that is not on loopback or, with

@@ -2,14 +2,22 @@ package daemon_test
 
 import (
 	"context"
+	"crypto/tls"
+	"strings"
 	"sync"
 	"testing"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/pki"
 	apiv1 "github.com/musterd/muster/proto/muster/api/v1"
+	musterv1 "github.com/musterd/muster/proto/muster/v1"
 	"github.com/musterd/muster/rpcauth"
 	"github.com/musterd/muster/wire"
 )
@@ -109,4 +117,29 @@ func (s onStore) judgeCalls(t *testing.T, code func(storeCall) int, reason strin
 		})
 	}
 	wg.Wait()
+}
+
+// enrols asks for a certificate as a host does: the refusal is Unavailable, in time, with
+// the fault.
+func (s onStore) enrols(t *testing.T, invited api.BootstrapToken, says string) {
+	t.Helper()
+	key, err := pki.NewKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, err := pki.NewRequest(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := grpc.NewClient(s.d.GRPCAddr(), grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{InsecureSkipVerify: true})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+invited.Status.Token), answerLimit)
+	defer cancel()
+	_, err = musterv1.NewEnrollmentClient(conn).Enroll(ctx, &musterv1.EnrollRequest{Cluster: "test", NodeId: "n7", Csr: request})
+	if status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), says) {
+		t.Errorf("an enrolment: %v; want Unavailable within %v, with %q", err, answerLimit, says)
+	}
 }

@@ -33,13 +33,14 @@ func TestAStoreThatDoesNotAnswerIsNamed(t *testing.T) {
 			c.end(members)
 			s.ask("GET", inDefault+"/allocations/a", "")
 			<-time.After(time.Second)
-			s.judgeAll(storeRequests(token, invited), func(r storeRequest) int {
+			s.judgeAll(storeRequests(token, invited.Metadata.Name), func(r storeRequest) int {
 				if r.unasked {
 					return http.StatusOK
 				}
 				return http.StatusServiceUnavailable
 			}, api.StoreNotAnswering, "has not answered")
 			s.judgeCalls(t, func(storeCall) int { return 503 }, api.StoreNotAnswering)
+			s.enrols(t, invited, "has not answered")
 			s.judge(storeRequest{method: "GET", path: "/readyz"}, 503, api.StoreNotAnswering, "has not answered")
 		})
 	}
@@ -58,7 +59,7 @@ func TestAStoreToReadIsNamed(t *testing.T) {
 		}
 	}
 	grant(clientv3.PermissionType(clientv3.PermRead))
-	s.judgeAll(storeRequests(token, invited), func(r storeRequest) int {
+	s.judgeAll(storeRequests(token, invited.Metadata.Name), func(r storeRequest) int {
 		if r.method == http.MethodGet || r.unasked || strings.Contains(r.path, "labelSelector") { // which has a failure for each object
 			return http.StatusOK
 		}

@@ -102,7 +102,7 @@ func serveOn(t *testing.T, members *etcdcluster.Cluster, of etcd.Config) onStore
 const inDefault = "/api/v1/namespaces/default"
 
 // contents makes an object for each of storeRequests.
-func (s onStore) contents() (token, invited string) {
+func (s onStore) contents() (token string, invited api.BootstrapToken) {
 	s.t.Helper()
 	for _, name := range []string{"a", "b", "c"} {
 		s.made("POST", inDefault+"/allocations", `{"metadata":{"name":"`+name+`"},"spec":{"resources":{"requests":{"cpu":"1"}}}}`)
@@ -131,11 +131,10 @@ func (s onStore) contents() (token, invited string) {
 	if err := json.Unmarshal([]byte(s.made("POST", "/api/v1/tokens", `{"spec":{"user":"bob","role":"viewer"}}`)), &made); err != nil {
 		s.t.Fatal(err)
 	}
-	var host api.BootstrapToken
-	if err := json.Unmarshal([]byte(s.made("POST", "/api/v1/bootstraptokens", `{"spec":{"nodes":"n*"}}`)), &host); err != nil {
+	if err := json.Unmarshal([]byte(s.made("POST", "/api/v1/bootstraptokens", `{"spec":{"nodes":"n*"}}`)), &invited); err != nil {
 		s.t.Fatal(err)
 	}
-	return made.Metadata.Name, host.Metadata.Name
+	return made.Metadata.Name, invited
 }
 
 // storeRequest is a request, and the codes of its answers.
@@ -248,7 +247,8 @@ func TestAStoreWithoutSpaceIsNamed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s.judgeAll(storeRequests(token, invited), func(r storeRequest) int { return r.full }, api.StoreOutOfSpace, "out of space")
+	s.enrols(t, invited, "out of space")
+	s.judgeAll(storeRequests(token, invited.Metadata.Name), func(r storeRequest) int { return r.full }, api.StoreOutOfSpace, "out of space")
 	s.judgeCalls(t, func(c storeCall) int { return c.full }, api.StoreOutOfSpace)
 	s.judge(storeRequest{method: "GET", path: "/readyz"}, 503, api.StoreOutOfSpace, "out of space")
 	s.judge(storeRequest{method: "GET", path: "/readyz?exclude=store"}, 200, "", "")
