@@ -6,6 +6,7 @@ import (
 	"log/slog"
 
 	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/txn"
@@ -15,7 +16,7 @@ import (
 // This file carries out the leader's effects.
 
 // carryOut carries out the effects of one input, in order. None of them blocks.
-func (t *term) carryOut(effects []lead.Effect) {
+func (t *term) carryOut(effects []post.Effect) {
 	t.effects = effects
 	if t.observeEffects != nil {
 		t.observeEffects(effects)
@@ -26,57 +27,57 @@ func (t *term) carryOut(effects []lead.Effect) {
 	clear(effects) // they are reused
 }
 
-func (t *term) carry(e *lead.Effect) {
+func (t *term) carry(e *post.Effect) {
 	switch e.Kind {
-	case lead.SendCommand:
+	case post.SendCommand:
 		t.pool.Send(e.Node, e.Command)
-	case lead.OpenStream:
+	case post.OpenStream:
 		t.pool.Reconnect(e.Node)
-	case lead.DistrustNode:
+	case post.DistrustNode:
 		t.pool.Distrust(e.Node)
-	case lead.TrustNode:
+	case post.TrustNode:
 		t.letBack(e.Node)
 		t.pool.Trust(e.Node)
-	case lead.WriteKeys:
+	case post.WriteKeys:
 		t.write(e.Token, e.Write)
-	case lead.ReadKey:
+	case post.ReadKey:
 		t.readKey(e.Token, e.Key)
-	case lead.ReadNodeKeys:
+	case post.ReadNodeKeys:
 		t.readNode(e.Token, e.Node)
-	case lead.ReadFenceKeys:
+	case post.ReadFenceKeys:
 		t.readFences()
-	case lead.GrantLease:
+	case post.GrantLease:
 		t.grantLease()
-	case lead.RevokeLease:
+	case post.RevokeLease:
 		t.revokeLease(e.Lease, e.Key)
-	case lead.CompactStore:
+	case post.CompactStore:
 		t.compact(e.Revision)
-	case lead.WakeAt:
+	case post.WakeAt:
 		t.alarm.Reset(max(0, e.At.Sub(t.clock.now())))
-	case lead.LogEvent:
+	case post.LogEvent:
 		t.writeLog(e.Event)
-	case lead.MeasureValue:
+	case post.MeasureValue:
 		t.metrics.take(e.Metric, e.Value, e.Key)
-	case lead.AskToResign:
+	case post.AskToResign:
 		if t.mayResign(e.Node) {
 			in := lead.ResignAllowed{Node: e.Node, Epoch: e.Epoch, Revision: e.Revision}
 			go t.tell(in)
 		}
-	case lead.AnswerClient:
+	case post.AnswerClient:
 		t.answer(e)
-	case lead.AskSettled:
+	case post.AskSettled:
 		k := e.Token
 		go func() {
 			t.settled(t.ctx)
 			t.tell(lead.SettleAnswer{Token: k})
 		}()
-	case lead.EndTerm:
+	case post.EndTerm:
 		t.commit.deposed(e.Err)
 	}
 }
 
 // answer hands a client its answer, if it still waits.
-func (t *term) answer(e *lead.Effect) {
+func (t *term) answer(e *post.Effect) {
 	if client := t.clients[e.Token]; client != nil {
 		delete(t.clients, e.Token)
 		client <- reply{e.Result, e.Status, e.Final}
@@ -84,7 +85,7 @@ func (t *term) answer(e *lead.Effect) {
 }
 
 // write has the committer write, and hands the leader the outcome.
-func (t *term) write(k lead.Token, w lead.Write) {
+func (t *term) write(k post.Token, w post.Write) {
 	t.commit.submit(pendingWrite{
 		compares: w.Compares, ops: w.Ops, anyEpoch: w.AnyEpoch, once: w.Once,
 		done: func(o txn.Outcome, rev resource.Revision, err error) {
@@ -95,7 +96,7 @@ func (t *term) write(k lead.Token, w lead.Write) {
 
 // readKey reads a key until the store answers. The barrier ends when the effects
 // of the answer have begun.
-func (t *term) readKey(k lead.Token, key string) {
+func (t *term) readKey(k post.Token, key string) {
 	id := t.commit.barrier.begin()
 	go func() {
 		for wait := firstReread; ; wait = min(2*wait, lastReread) {
@@ -115,7 +116,7 @@ func (t *term) readKey(k lead.Token, key string) {
 }
 
 // readNode reads all keys of a node, and its certificate's.
-func (t *term) readNode(k lead.Token, id resource.NodeID) {
+func (t *term) readNode(k post.Token, id resource.NodeID) {
 	go func() {
 		in := lead.NodeReadAnswer{Token: k}
 		in.Kvs, _, in.Err = t.store.Range(t.ctx, record.NodeIn(id), store.RangeOptions{})
@@ -175,47 +176,47 @@ func (t *term) compact(upTo resource.Revision) {
 	}()
 }
 
-func (t *term) writeLog(e lead.Event) {
-	level := [...]slog.Level{lead.SeverityDebug: slog.LevelDebug, lead.SeverityInfo: slog.LevelInfo, lead.SeverityWarn: slog.LevelWarn, lead.SeverityError: slog.LevelError}[e.Severity]
+func (t *term) writeLog(e post.Event) {
+	level := [...]slog.Level{post.SeverityDebug: slog.LevelDebug, post.SeverityInfo: slog.LevelInfo, post.SeverityWarn: slog.LevelWarn, post.SeverityError: slog.LevelError}[e.Severity]
 	t.log.Log(context.Background(), level, e.Name, e.Fields...)
 }
 
 // take adds to a counter or a histogram, or sets a gauge.
-func (m *metrics) take(which lead.Metric, value float64, label string) {
+func (m *metrics) take(which post.Metric, value float64, label string) {
 	switch which {
-	case lead.MetricCommits:
+	case post.MetricCommits:
 		m.commits.Add(value)
-	case lead.MetricAborts:
+	case post.MetricAborts:
 		m.aborts.Add(value)
-	case lead.MetricEvictions:
+	case post.MetricEvictions:
 		m.evictions.Add(value)
-	case lead.MetricPreemptions:
+	case post.MetricPreemptions:
 		m.preemptions.Add(value)
-	case lead.MetricMissedWakes:
+	case post.MetricMissedWakes:
 		m.missedWakes.Add(value)
-	case lead.MetricAstray:
+	case post.MetricAstray:
 		m.astray.Add(value)
-	case lead.MetricViolations:
+	case post.MetricViolations:
 		m.violations.WithLabelValues(label).Add(value)
-	case lead.MetricFaults:
+	case post.MetricFaults:
 		m.faults.WithLabelValues(label).Add(value)
-	case lead.MetricLatency:
+	case post.MetricLatency:
 		m.latency.Observe(value)
-	case lead.MetricWait:
+	case post.MetricWait:
 		m.waits.Observe(value)
-	case lead.MetricReserve:
+	case post.MetricReserve:
 		m.reserve.Observe(value)
-	case lead.MetricCommit:
+	case post.MetricCommit:
 		m.commit.Observe(value)
-	case lead.MetricNodes:
+	case post.MetricNodes:
 		m.nodes.Set(value)
-	case lead.MetricSuspect:
+	case post.MetricSuspect:
 		m.suspect.Set(value)
-	case lead.MetricUnapproved:
+	case post.MetricUnapproved:
 		m.unapproved.Set(value)
-	case lead.MetricQueued:
+	case post.MetricQueued:
 		m.queued.Set(value)
-	case lead.MetricRunning:
+	case post.MetricRunning:
 		m.running.Set(value)
 	}
 }

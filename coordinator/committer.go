@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/lead/batch"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/txn"
@@ -186,7 +186,7 @@ func (c *committer) readKey(ctx context.Context, e batch.Effect) batchInput {
 		case err == nil && kv.CreateRev == c.held.Rev:
 			key = batch.Held
 		case err == nil:
-			key, why = batch.Changed, lead.ErrDeposed
+			key, why = batch.Changed, post.ErrDeposed
 		}
 	}
 	return func(out []batch.Effect) []batch.Effect { return c.batcher.KeyRead(e.ID, key, why, out) }

@@ -14,8 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/lead/batch"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store/mem"
 	"github.com/musterd/muster/coordinator/txn"
@@ -210,7 +210,7 @@ func TestADeposedLeaderWritesNothingButFencesAndRefusesNothing(t *testing.T) {
 		fence = b.decide(pendingWrite{anyEpoch: true}, "/fence")
 	})
 	for _, c := range append(held, late) {
-		if a := await(t, c); a.Outcome != txn.Unknown || !errors.Is(a.Err, lead.ErrDeposed) {
+		if a := await(t, c); a.Outcome != txn.Unknown || !errors.Is(a.Err, post.ErrDeposed) {
 			t.Errorf("%+v, want it unknown: the next leader decides", a)
 		}
 	}

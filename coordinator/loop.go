@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/resource"
 )
 
@@ -29,7 +30,7 @@ func (t *term) visit(ctx context.Context, f func()) error {
 	select {
 	case t.inbox <- func() { f(); close(done) }:
 	case <-t.ended:
-		return lead.ErrDeposed
+		return post.ErrDeposed
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -37,7 +38,7 @@ func (t *term) visit(ctx context.Context, f func()) error {
 	case <-done:
 		return nil
 	case <-t.ended:
-		return lead.ErrDeposed
+		return post.ErrDeposed
 	}
 }
 

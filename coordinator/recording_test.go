@@ -8,6 +8,7 @@ import (
 
 	"github.com/musterd/muster/coordinator/decisions"
 	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/test/canonical"
 )
 
@@ -19,9 +20,8 @@ type Recording struct {
 	decided   []decided
 }
 
-// recordedStep is one call of the leader: Load, Apply, or Pass where both inputs
-// are nil. read is the canonical text of the input before the call, left that of
-// the effects.
+// recordedStep is one call of the leader: Load, Apply, or Pass where both inputs are nil.
+// read is the canonical text of the input before the call, left of the effects.
 type recordedStep struct {
 	now    time.Time
 	loaded *lead.Loaded
@@ -53,7 +53,7 @@ func (c *Config) Record(r *Recorder) {
 		log.rec = rec
 		t.observeLoad = func(now time.Time, in lead.Loaded) { rec.took(recordedStep{now: now, loaded: &in}) }
 		t.observe = func(now time.Time, in lead.Input) { rec.took(recordedStep{now: now, in: in}) }
-		t.observeEffects = func(effects []lead.Effect) { rec.steps[len(rec.steps)-1].left = canonical.Text(effects) }
+		t.observeEffects = func(effects []post.Effect) { rec.steps[len(rec.steps)-1].left = canonical.Text(effects) }
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.terms = append(r.terms, rec)
@@ -61,7 +61,7 @@ func (c *Config) Record(r *Recorder) {
 }
 
 func (r *Recording) looked() {
-	r.took(recordedStep{look: true, left: canonical.Text([]lead.Effect(nil))})
+	r.took(recordedStep{look: true, left: canonical.Text([]post.Effect(nil))})
 }
 
 func (r *Recording) took(s recordedStep) {
@@ -129,7 +129,7 @@ func (r *Recording) Replay() string {
 	b, log := r.Beginning, &replayLog{rec: r}
 	b.Rules.Decisions = log
 	l := lead.NewLeader(b)
-	effects := make([][]lead.Effect, len(r.steps))
+	effects := make([][]post.Effect, len(r.steps))
 	for i, s := range r.steps {
 		switch {
 		case s.look:

@@ -8,6 +8,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/follow"
 	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/service"
 )
 
@@ -36,7 +37,7 @@ func (c *Coordinator) elsewhere() *api.Status {
 // failure turns an error of a wait into a Status.
 func failure(err error) error {
 	switch {
-	case errors.Is(err, lead.ErrDeposed):
+	case errors.Is(err, post.ErrDeposed):
 		status := api.Errorf(503, "the coordinator lost its leadership while the request was under way, which may have been done; ask again")
 		status.Reason = api.LeaderLost
 		return status
@@ -80,7 +81,7 @@ type reply struct {
 // ask hands the leader a request and waits for the answer.
 func (t *term) ask(ctx context.Context, r lead.Request) (result any, final bool, err error) {
 	replies := make(chan reply, 1) // the loop never waits for the client
-	var mine lead.Token
+	var mine post.Token
 	err = t.visit(ctx, func() {
 		if ctx.Err() != nil {
 			return
@@ -107,7 +108,7 @@ func (t *term) ask(ctx context.Context, r lead.Request) (result any, final bool,
 		}
 		return a.result, a.final, nil
 	case <-t.ended:
-		return nil, false, failure(lead.ErrDeposed)
+		return nil, false, failure(post.ErrDeposed)
 	case <-ctx.Done():
 		go t.post(func() {
 			delete(t.clients, mine)

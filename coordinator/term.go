@@ -11,6 +11,7 @@ import (
 
 	"github.com/musterd/muster/coordinator/agents"
 	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/level"
@@ -54,9 +55,9 @@ type term struct {
 	clock clock
 
 	// The loop alone owns the fields below.
-	effects []lead.Effect               // reused
-	clients map[lead.Token]chan<- reply // each takes one reply without a wait
-	asked   lead.Token                  // the last client's
+	effects []post.Effect               // reused
+	clients map[post.Token]chan<- reply // each takes one reply without a wait
+	asked   post.Token                  // the last client's
 	alarm   *time.Timer
 	told    map[resource.NodeID]lead.NodeFacts
 	shares  map[resource.NodeID]*turnShare
@@ -66,7 +67,7 @@ type term struct {
 	// observeLoad sees the input of the leader's load, observeEffects each list
 	// of effects before the list is carried out. Tests set them.
 	observeLoad    func(now time.Time, in lead.Loaded)
-	observeEffects func([]lead.Effect)
+	observeEffects func([]post.Effect)
 }
 
 // inboxSize lets clients, timers and the store's answers run ahead of the loop a
@@ -77,7 +78,7 @@ func newTerm(l *lead.Leader, s store.Store, log *slog.Logger, m *metrics) *term 
 	t := &term{
 		Leader: l, store: s, log: log, metrics: m,
 		inbox: make(chan func(), inboxSize), mail: agents.NewMailbox(), ended: make(chan struct{}),
-		alarm: time.NewTimer(time.Hour), clients: map[lead.Token]chan<- reply{}, told: map[resource.NodeID]lead.NodeFacts{}, shares: map[resource.NodeID]*turnShare{},
+		alarm: time.NewTimer(time.Hour), clients: map[post.Token]chan<- reply{}, told: map[resource.NodeID]lead.NodeFacts{}, shares: map[resource.NodeID]*turnShare{},
 	}
 	t.forgettable = func(upto resource.Revision) resource.Revision { return upto }
 	t.alarm.Stop()

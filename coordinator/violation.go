@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
@@ -49,7 +50,7 @@ func (c *Coordinator) writeSevered(ctx context.Context, id resource.NodeID, deta
 		return err
 	}
 	spec.Unschedulable = true
-	spec.Violation = &record.Violation{Reason: lead.ViolationPanic, Detail: lead.Clip(detail), At: lead.Stamp(time.Now()), Severed: true}
+	spec.Violation = &record.Violation{Reason: lead.ViolationPanic, Detail: lead.Clip(detail), At: post.Stamp(time.Now()), Severed: true}
 	value, err := record.Encode(spec)
 	if err != nil {
 		return err

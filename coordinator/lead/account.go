@@ -22,7 +22,7 @@ type DecisionLog interface {
 // keepAccount begins the term's account, if there is a log.
 func (l *Leader) keepAccount() {
 	if l.rules.Decisions != nil {
-		l.account = decisions.NewTracker(l.epoch, l.room, accountWords{l}, l.rules.Decisions.Append)
+		l.account = decisions.NewTracker(l.post.Epoch(), l.room, accountWords{l}, l.rules.Decisions.Append)
 	}
 }
 

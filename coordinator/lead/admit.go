@@ -37,11 +37,11 @@ func (l *Leader) takeSpec(n *node, spec record.NodeSpec, rev resource.Revision) 
 // runs in the loop.
 func (l *Leader) readSpec(n *node, then func()) {
 	key := record.NodeSpecKey(n.view.ID)
-	l.read(key, func(kv record.KV, found bool, _ resource.Revision) {
+	l.post.Read(key, func(kv record.KV, found bool, _ resource.Revision) {
 		if found {
 			spec, err := record.Decode[record.NodeSpec](key, kv.Value)
 			if err != nil {
-				l.out.error("node_unreadable", "key", key, "error", err)
+				l.post.Error("node_unreadable", "key", key, "error", err)
 			} else {
 				l.takeSpec(n, spec, kv.ModRev)
 			}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/coordinator/txn"
@@ -21,7 +22,7 @@ type adoption struct {
 	unit    *unit // nil: it does not wait any more
 	victims []*attempt
 	found   map[resource.NodeID][]grant.Member
-	timer   *alarm
+	timer   *post.Alarm
 	// over: it is being fenced.
 	over bool
 }
@@ -78,7 +79,7 @@ func (l *Leader) awaitAdoptions() {
 			l.abandon(d)
 			continue
 		}
-		d.timer = l.after(2*l.rules.VoteBudget, func() { l.abandon(d) })
+		d.timer = l.post.After(2*l.rules.VoteBudget, func() { l.abandon(d) })
 	}
 }
 
@@ -87,10 +88,10 @@ func (l *Leader) awaitAdoptions() {
 // a driver, which is fenced. (Agents resolve RESERVED grants by themselves and
 // leave WAITING grants to the new leader.) An attempt of this epoch has ended.
 func (l *Leader) onPromise(n *node, g grant.Grant) {
-	if g.State != grant.Waiting && g.State != grant.Reserved || g.Epoch > l.epoch || l.attempts[g.Tx] != nil {
+	if g.State != grant.Waiting && g.State != grant.Reserved || g.Epoch > l.post.Epoch() || l.attempts[g.Tx] != nil {
 		return
 	}
-	if g.Epoch == l.epoch {
+	if g.Epoch == l.post.Epoch() {
 		l.releaseEndedPromise(n, g.Tx)
 		return
 	}
@@ -101,7 +102,7 @@ func (l *Leader) onPromise(n *node, g grant.Grant) {
 		}
 		return
 	}
-	if g.Origin != "" || !n.ended.Take(l.now, fenceRate) {
+	if g.Origin != "" || !n.ended.Take(l.post.Now(), fenceRate) {
 		return // its agent gives it up when its patience ends
 	}
 	if _, _, _, err := g.Tx.Attempt(); err != nil {
@@ -118,7 +119,7 @@ func (l *Leader) onPromise(n *node, g grant.Grant) {
 // and would refuse the devices to other transactions until its patience ends.
 // The devices are free once the agent reports that.
 func (l *Leader) releaseEndedPromise(n *node, tx resource.TxID) {
-	l.reply(n, grant.Abort{Tx: tx, Epoch: l.epoch})
+	l.reply(n, grant.Abort{Tx: tx, Epoch: l.post.Epoch()})
 }
 
 // adopt continues a preemption whose members are all found.
@@ -133,7 +134,7 @@ func (l *Leader) adopt(d *adoption) {
 	}
 	l.chooseForm(u, l.formHeld(u, d.found))
 	if id, err := l.placesOf(d); err != nil {
-		l.out.warn("preemption_not_adopted", "tx", d.tx, "unit", u.path, "node", id, "error", Clip(err.Error()))
+		l.post.Warn("preemption_not_adopted", "tx", d.tx, "unit", u.path, "node", id, "error", Clip(err.Error()))
 		l.abandon(d)
 		return
 	}
@@ -150,7 +151,7 @@ func (l *Leader) adopt(d *adoption) {
 	}
 	// Nobody else takes the place of its equals.
 	claims = claims || slices.ContainsFunc(d.victims, func(v *attempt) bool { return v.unit.record.Priority >= u.record.Priority })
-	a := &attempt{unit: u, charges: sched.WithModels(u.charges, models), begun: l.now, noticed: noticeOf(d.victims), victims: d.victims, claims: claims, held: map[resource.NodeID]bool{}}
+	a := &attempt{unit: u, charges: sched.WithModels(u.charges, models), begun: l.post.Now(), noticed: noticeOf(d.victims), victims: d.victims, claims: claims, held: map[resource.NodeID]bool{}}
 	var nodes []resource.NodeID
 	for _, node := range slices.Sorted(maps.Keys(d.found)) {
 		nodes = append(nodes, node)
@@ -162,7 +163,7 @@ func (l *Leader) adopt(d *adoption) {
 	for i, v := range a.victims {
 		victims[i] = v.machine.ID()
 	}
-	l.cancel(d.timer)
+	l.post.Cancel(d.timer)
 	delete(l.adoptions, d.tx)
 	l.accountFor(a, d.tx, nil, true)
 	l.room.Remove(u.key)
@@ -176,7 +177,7 @@ func (l *Leader) adopt(d *adoption) {
 	l.insertAttempt(d.tx, a)
 	l.chargeAttempt(d.tx, a)
 	l.setBudget(a, l.rules.EvictionGrace+victimPatience)
-	l.out.info("preemption_adopted", "tx", d.tx, "unit", u.path, "victims", a.victimPaths())
+	l.post.Info("preemption_adopted", "tx", d.tx, "unit", u.path, "victims", a.victimPaths())
 	l.perform(a, effects)
 	for _, v := range a.victims {
 		if v.machine.Freed() {
@@ -219,13 +220,13 @@ func (l *Leader) abandon(d *adoption) {
 	d.over = true
 	uid, _, _, _ := d.tx.Attempt() // agents may hold anything
 	key := record.TxKey(d.tx)
-	rec := record.Tx{State: grant.RecordAborted, Epoch: l.epoch, UnitUID: uid, Reason: "not taken over by the new leader", Ended: l.stamp()}
+	rec := record.Tx{State: grant.RecordAborted, Epoch: l.post.Epoch(), UnitUID: uid, Reason: "not taken over by the new leader", Ended: l.post.Stamp()}
 	if len(d.victims) > 0 { // of a restored store: it may have been committed, and be held where nobody is heard
 		rec.Unheard = l.unreached()
 	}
-	l.settleFence(decision{
-		compares: []record.Compare{record.Absent(key)}, ops: []record.Op{record.Put(key, record.MustEncode(rec))},
-		done: func(o txn.Outcome, _ resource.Revision, _ error) { l.abandoned(d, o == txn.Landed, rec.Unheard) },
+	l.post.SettleFence(post.Decision{
+		Compares: []record.Compare{record.Absent(key)}, Ops: []record.Op{record.Put(key, record.MustEncode(rec))},
+		Done: func(o txn.Outcome, _ resource.Revision, _ error) { l.abandoned(d, o == txn.Landed, rec.Unheard) },
 	}, key)
 }
 
@@ -243,18 +244,18 @@ func (l *Leader) unreached() []resource.NodeID {
 func (l *Leader) abandoned(d *adoption, mine bool, unheard []resource.NodeID) {
 	delete(l.adoptions, d.tx)
 	if mine {
-		l.retired.add(d.tx, unheard, l.now)
+		l.retired.add(d.tx, unheard, l.post.Now())
 	}
 	for _, v := range l.state.Nodes() {
 		if n := l.nodes[v.ID]; n.reservations[d.tx] != nil {
-			l.send(v.ID, grant.Abort{Tx: d.tx, Epoch: l.epoch})
+			l.send(v.ID, grant.Abort{Tx: d.tx, Epoch: l.post.Epoch()})
 			n.drop(d.tx)
 		}
 	}
 	for _, v := range d.victims {
 		l.step(v, txn.PreemptorAborted{By: d.tx})
 	}
-	l.out.info("preemption_abandoned", "tx", d.tx, "victims", len(d.victims))
+	l.post.Info("preemption_abandoned", "tx", d.tx, "victims", len(d.victims))
 	l.wakeAll()
 	if u := d.unit; u != nil {
 		u.dropAdoption()

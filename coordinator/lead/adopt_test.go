@@ -3,9 +3,9 @@ package lead
 import (
 	"testing"
 
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
-	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
@@ -16,7 +16,7 @@ func (x *scene) succeeded() *scene {
 	x.t.Helper()
 	next := &scene{t: x.t, kv: x.kv, clock: x.clock, hosts: x.hosts}
 	at := x.put("/leader", nil)
-	next.Leader = NewLeader(Beginning{Rules: x.rules, Epoch: resource.Epoch(at), Held: record.ModRevIs("/leader", at), MaxOps: x.maxOps, Now: x.clock, Seed: [32]byte{1}})
+	next.Leader = NewLeader(Beginning{Rules: x.rules, Epoch: resource.Epoch(at), Held: record.ModRevIs("/leader", at), MaxOps: x.post.MaxOps(), Now: x.clock, Seed: [32]byte{1}})
 	all := func(prefix string) []record.KV {
 		kvs, _, err := x.kv.Range(x.t.Context(), prefix, store.RangeOptions{})
 		if err != nil {
@@ -44,7 +44,7 @@ func TestWhichPreemptionsAreTakenOver(t *testing.T) {
 	if d := next.adoptions[by]; d == nil || d.unit == nil || d.unit.path != b.path || len(d.victims) != 1 {
 		t.Fatalf("undecided: %+v", d)
 	}
-	x.put(record.TxKey(by), record.MustEncode(record.Tx{State: grant.RecordAborted, Epoch: x.epoch, UnitUID: b.record.UID}))
+	x.put(record.TxKey(by), record.MustEncode(record.Tx{State: grant.RecordAborted, Epoch: x.post.Epoch(), UnitUID: b.record.UID}))
 	next = x.succeeded()
 	if len(next.adoptions) != 0 || next.attempts[tx].machine.By() != "" {
 		t.Errorf("decided: %d are taken over, its victim is %s's", len(next.adoptions), next.attempts[tx].machine.By())
@@ -61,7 +61,7 @@ func keptPlace(t *testing.T) (*scene, *adoption, grant.Grant) {
 	next.give(ResumeWork{})
 	next.clear()
 	next.hear(next.hosts["n1"])
-	return next, next.adoptions[tx], grant.Grant{Tx: tx, Epoch: x.epoch, State: grant.Waiting, Members: members}
+	return next, next.adoptions[tx], grant.Grant{Tx: tx, Epoch: x.post.Epoch(), State: grant.Waiting, Members: members}
 }
 
 func (x *scene) tellsOf(g grant.Grant) {
@@ -157,11 +157,11 @@ func TestACreationThatHadNoAnswerIsFencedBeforeItIsRead(t *testing.T) {
 		x := newScene(t)
 		u := x.submit("a", 9, "")
 		x.loses(landed)
-		if e := x.asked[0]; e.Kind != WriteKeys || x.compares() != "tx/of nobody absent" {
+		if e := x.asked[0]; e.Kind != post.WriteKeys || x.compares() != "tx/of nobody absent" {
 			t.Fatalf("the next question is %d about %s", e.Kind, e.Key)
 		}
 		x.answer()
-		if e := x.asked[0]; e.Kind != ReadKey || e.Key != u.record.Path().Key() {
+		if e := x.asked[0]; e.Kind != post.ReadKey || e.Key != u.record.Path().Key() {
 			t.Fatalf("the one after that is %d about %s", e.Kind, e.Key)
 		}
 		if x.answer(); len(x.asked) != writes || u.stored != 0 != landed {
@@ -183,95 +183,6 @@ func TestACreationIsKnownByItsUID(t *testing.T) {
 	x.put(u.record.Path().Key(), record.MustEncode(other))
 	if x.answers(); u.err == nil || u.err.Code != 409 {
 		t.Errorf("%v, stored at %d", u.err, u.stored)
-	}
-}
-
-// TestADoubtIsSettledByAReading: after an unknown outcome a conflict may be with the
-// write itself.
-func TestADoubtIsSettledByAReading(t *testing.T) {
-	for name, c := range map[string]struct {
-		first txn.Outcome
-		lands bool
-		late  bool        // after it was read
-		want  txn.Outcome // of done
-	}{
-		"a conflict":                        {first: txn.Conflict, want: txn.Conflict},
-		"unknown, and it has landed":        {first: txn.Unknown, lands: true, want: txn.Landed},
-		"unknown, and it lands late":        {first: txn.Unknown, late: true, want: txn.Landed},
-		"unknown, and another's has landed": {first: txn.Unknown, want: txn.Conflict},
-	} {
-		x := newScene(t)
-		var got []txn.Outcome
-		x.do(func() {
-			x.settle(decision{
-				compares: []record.Compare{record.Absent("/k")}, ops: []record.Op{record.Put("/k", []byte("mine"))},
-				done: func(o txn.Outcome, _ resource.Revision, _ error) { got = append(got, o) },
-			}, "/k", func(value []byte, found bool) bool { return found && string(value) == "mine" })
-		})
-		if !c.lands && !c.late {
-			x.put("/k", []byte("another's"))
-		}
-		if c.first == txn.Unknown {
-			x.loses(c.lands)
-		}
-		if c.late {
-			x.answer() // the reading: it is sent again
-			x.put("/k", []byte("mine"))
-		}
-		if x.answers(); len(got) != 1 || got[0] != c.want {
-			t.Errorf("%s: %v, want %v", name, got, c.want)
-		}
-	}
-}
-
-// TestARefusalDecidesNothing: after a doubt the Txn without an answer may still
-// land, and a fence is needed all the same.
-func TestARefusalDecidesNothing(t *testing.T) {
-	for name, doubted := range map[string]bool{"a write that was in doubt": true, "a fence": false} {
-		x := newScene(t)
-		var got []txn.Outcome
-		d := decision{
-			compares: []record.Compare{record.Absent("/k")}, ops: []record.Op{record.Put("/k", []byte("mine"))},
-			done: func(o txn.Outcome, _ resource.Revision, _ error) { got = append(got, o) },
-		}
-		if doubted {
-			x.do(func() { x.settle(d, "/k", func(_ []byte, found bool) bool { return found }) })
-			x.loses(false)
-			x.answer() // the reading: it is sent again
-		} else {
-			x.do(func() { x.settleFence(d, "/k") })
-		}
-		x.give(WriteAnswer{x.next().Token, txn.Conflict, 0, record.ErrNoSpace})
-		if x.answers(); len(got) > 0 {
-			t.Errorf("%s: %v though nothing is decided", name, got)
-		}
-		if doubted {
-			x.put("/k", []byte("mine"))
-		}
-		x.pass(lastBackoff)
-		if x.answers(); len(got) != 1 || got[0] != txn.Landed {
-			t.Errorf("%s: %v in the end", name, got)
-		}
-	}
-}
-
-// TestADeposedLeaderDoesNotSendWithoutEnd: after the end of its office each write is
-// answered at once, while reads still succeed.
-func TestADeposedLeaderDoesNotSendWithoutEnd(t *testing.T) {
-	x := newScene(t)
-	x.do(func() {
-		x.settle(decision{
-			ops:  []record.Op{record.Put("/k", []byte("mine"))},
-			done: func(o txn.Outcome, _ resource.Revision, _ error) { t.Errorf("the decision is %v", o) },
-		}, "/k", func(_ []byte, found bool) bool { return found })
-	})
-	x.give(WriteAnswer{x.next().Token, txn.Unknown, 0, ErrDeposed})
-	x.answer() // the reading
-	if len(x.asked) > 0 {
-		t.Errorf("the leader asks again at once: %+v", x.asked)
-	}
-	if x.pass(lastBackoff); len(x.asked) != 1 {
-		t.Errorf("after a pause the leader asks %d times, want once", len(x.asked))
 	}
 }
 

@@ -48,25 +48,25 @@ func (a *assumption) dead(f *fence, now time.Time) bool {
 // death. Both compare the identity that was read and that its lease is absent.
 func (l *Leader) assumeDead(n *node) {
 	a := &n.assumption
-	dead := a.dead(n.fence, l.now)
-	if !n.unheard || n.fence != nil && !dead || a.asking || l.now.Before(a.next) {
+	dead := a.dead(n.fence, l.post.Now())
+	if !n.unheard || n.fence != nil && !dead || a.asking || l.post.Now().Before(a.next) {
 		return
 	}
-	a.asking, a.next = true, l.now.Add(assumeEvery)
+	a.asking, a.next = true, l.post.Now().Add(assumeEvery)
 	counted := a.fence
-	l.read(record.NodeIdentityKey(n.view.ID), func(kv record.KV, found bool, _ resource.Revision) {
+	l.post.Read(record.NodeIdentityKey(n.view.ID), func(kv record.KV, found bool, _ resource.Revision) {
 		a.asking = false
 		identity, err := record.Decode[record.NodeIdentity](kv.Key, kv.Value)
 		switch {
 		case !found || err != nil || identity.AssumeDeadMillis == 0:
-			a.next = l.now.Add(optedOutEvery)
+			a.next = l.post.Now().Add(optedOutEvery)
 		case dead && kv.ModRev != counted: // it has registered since: the count is over
 			l.learn(n, kv)
 		default:
 			o := api.FenceOptions{ConfirmDead: dead, Reason: assumedFor(identity, dead)}
 			l.fenceIncarnation(n, kv, record.KV{}, o, 1, func(status *api.Status) {
 				if status != nil { // it came back
-					l.out.debug("not_assumed_dead", "node", n.view.ID, "error", status)
+					l.post.Debug("not_assumed_dead", "node", n.view.ID, "error", status)
 				}
 			})
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterd/muster/coordinator/idle"
 	"github.com/musterd/muster/coordinator/lead/breaker"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/lead/vacancy"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/shown"
@@ -33,7 +34,7 @@ type attempt struct {
 	failed map[resource.NodeID]breaker.Fault // nodes that failed it
 	said   map[resource.NodeID]string        // the reasons of nodes that refused
 	late   map[resource.NodeID]bool          // nodes that had not voted in good time
-	budget *alarm
+	budget *post.Alarm
 	// victims end for this attempt, in the order of their transactions; claims:
 	// the attempt takes their quota. noticed is the instant of their notices, or of
 	// the attempt's own notice, to the millisecond and as the records have it; zero
@@ -140,7 +141,7 @@ func (a *attempt) addLate(node resource.NodeID) {
 }
 
 // setBudget sets the timer of the attempt's next step.
-func (a *attempt) setBudget(timer *alarm) { a.budget = timer }
+func (a *attempt) setBudget(timer *post.Alarm) { a.budget = timer }
 
 // setMischarged notes that the charges in the trees differ from the record's.
 func (a *attempt) setMischarged() { a.mischarged = true }
@@ -162,7 +163,7 @@ func (a *attempt) addVictim(v *attempt) {
 func (a *attempt) setPreemptor(p *attempt) { a.preemptor = p }
 
 // setNoticed takes over the instant of the notices as a record has it.
-func (a *attempt) setNoticed(instant int64) { a.noticed = instantOf(instant) }
+func (a *attempt) setNoticed(instant int64) { a.noticed = post.InstantOf(instant) }
 
 // restoreNotice takes over the eviction that a record has.
 func (a *attempt) restoreNotice(rec record.Tx) {

@@ -205,3 +205,14 @@ func (a *attempt) keepExit(e record.Exit) {
 	}
 	a.elsewhere[e.Member] = e
 }
+
+// noticeOf is the instant at which victims were given notice: they are EVICTING by
+// one Txn.
+func noticeOf(victims []*attempt) time.Time {
+	for _, v := range victims {
+		if !v.noticed.IsZero() {
+			return v.noticed
+		}
+	}
+	return time.Time{}
+}

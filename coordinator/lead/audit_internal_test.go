@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead/entries"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 )
@@ -22,7 +23,7 @@ func (x *scene) labels(by record.Actor, i int, apart bool) record.Audit {
 	x.answers()
 	var written []record.Audit
 	for _, e := range x.left {
-		if e.Kind != WriteKeys {
+		if e.Kind != post.WriteKeys {
 			continue
 		}
 		for _, op := range e.Write.Ops {

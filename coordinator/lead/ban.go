@@ -25,7 +25,7 @@ func (l *Leader) follow(in NodeFacts) {
 		l.setReady(n)
 		n.rejoins = n.connected && n.quarantine == ""
 		if n.rejoins {
-			l.out.command(id, grant.Resync{})
+			l.post.Command(id, grant.Resync{})
 		}
 		l.noteNewsOf(n)
 	}
@@ -33,9 +33,9 @@ func (l *Leader) follow(in NodeFacts) {
 		return
 	}
 	if n.ban != nil {
-		l.out.warn("node_banned", "node", id, "by", n.ban.By, "reason", n.ban.Reason)
+		l.post.Warn("node_banned", "node", id, "by", n.ban.By, "reason", n.ban.Reason)
 	} else {
-		l.out.warn("node_unbanned", "node", id)
+		l.post.Warn("node_unbanned", "node", id)
 	}
 	l.setReady(n)
 	l.wakeAll()

@@ -49,7 +49,7 @@ func (l *Leader) changeOfBoost(j *job, o api.BoostOptions) (change *jobChange, b
 		return nil, nil, status
 	}
 	rec.Boost = &record.Boost{
-		Priority: o.NewPriority, UntilMillis: l.millis() + o.Length().Milliseconds(), Reason: o.Reason, ApprovedBy: o.ApprovedBy,
+		Priority: o.NewPriority, UntilMillis: l.post.Millis() + o.Length().Milliseconds(), Reason: o.Reason, ApprovedBy: o.ApprovedBy,
 	}
 	change = &jobChange{job: j, rec: rec, doc: j.doc, priority: &o.NewPriority}
 	for _, u := range j.units {
@@ -86,7 +86,7 @@ func (l *Leader) priorityOf(j *job) int32 {
 func (l *Leader) isBoostOver(b *record.Boost) bool { return l.untilBoostOver(b) <= 0 }
 
 func (l *Leader) untilBoostOver(b *record.Boost) time.Duration {
-	return time.Duration(b.UntilMillis-l.millis())*time.Millisecond + clockError
+	return time.Duration(b.UntilMillis-l.post.Millis())*time.Millisecond + clockError
 }
 
 // awaitBoostEnd sets the alarm for the end of a job's boost, in place of that of the boost
@@ -99,8 +99,8 @@ func (l *Leader) awaitBoostEnd(j *job) {
 
 // awaitPriorities sets the only alarm that a job has for the priorities of its units.
 func (l *Leader) awaitPriorities(j *job, wait time.Duration) {
-	l.cancel(j.priorities)
-	j.priorities = l.after(wait, func() { l.levelPriorities(j) })
+	l.post.Cancel(j.priorities)
+	j.priorities = l.post.After(wait, func() { l.levelPriorities(j) })
 }
 
 // levelPriorities gives the units of a job that wait the priority that the job has now, as
@@ -119,7 +119,7 @@ func (l *Leader) levelPriorities(j *job) {
 	for _, u := range j.units {
 		switch {
 		case !u.waiting() || u.ending != nil || u.record.Priority == want:
-		case !u.isAtRest() || opsOfJob+opsOfMoved*(len(change.moved)+1) > l.maxOps:
+		case !u.isAtRest() || opsOfJob+opsOfMoved*(len(change.moved)+1) > l.post.MaxOps():
 			left = true // for the next round
 		default:
 			change.moved = append(change.moved, u)
@@ -142,7 +142,7 @@ func (l *Leader) levelPriorities(j *job) {
 			next()
 			return
 		}
-		l.out.warn("priorities_not_written", "job", j.key(), "error", refused.Message)
+		l.post.Warn("priorities_not_written", "job", j.key(), "error", refused.Message)
 		l.awaitPriorities(j, lastBackoff)
 	}
 	l.writeJobChange(change)

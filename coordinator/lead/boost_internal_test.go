@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/queue/rule"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
@@ -45,7 +46,7 @@ func (x *scene) boosts(name string, o api.BoostOptions) string {
 
 func (x *scene) boosted() string {
 	for _, e := range x.left {
-		if e.Kind == AnswerClient && e.Token == 99 {
+		if e.Kind == post.AnswerClient && e.Token == 99 {
 			if e.Status != nil {
 				return fmt.Sprintf("%d %s", e.Status.Code, e.Status.Message)
 			}
@@ -334,12 +335,12 @@ func TestAUnitEndsThatWasBeingWritten(t *testing.T) {
 func TestAJobHasOneAlarmForItsBoosts(t *testing.T) {
 	x, _, _ := full(t)
 	x.boosts("second", hour)
-	before := len(x.alarms.heap)
+	before := x.post.Alarms()
 	for range 100 {
 		x.pass(time.Second)
 		x.boosts("second", hour)
 	}
-	if got := len(x.alarms.heap); got > before {
+	if got := x.post.Alarms(); got > before {
 		t.Errorf("%d alarms after 100 more boosts, %d before", got, before)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/resource"
 )
 
@@ -13,7 +14,7 @@ import (
 
 // tried tells the breakers of an attempt's nodes that it begins.
 func (l *Leader) tried(a *attempt) {
-	now := l.now
+	now := l.post.Now()
 	for _, id := range a.machine.Nodes() {
 		n := l.nodes[id]
 		n.breaker.BeginTry(now, a.machine.ID())
@@ -27,7 +28,7 @@ func (l *Leader) tried(a *attempt) {
 func (l *Leader) watchVotes(a *attempt) {
 	early := l.rules.VoteBudget / 4
 	l.setTimer(a, early, func() {
-		now := l.now
+		now := l.post.Now()
 		for _, id := range a.machine.Nodes() {
 			if _, answered := a.machine.Answer(id); !answered {
 				a.addLate(id)
@@ -43,14 +44,14 @@ func (l *Leader) watchVotes(a *attempt) {
 // closeBreakers closes the breakers of the nodes that voted in time for an attempt
 // which has committed.
 func (l *Leader) closeBreakers(a *attempt) {
-	now := l.now
+	now := l.post.Now()
 	for _, id := range a.machine.Nodes() {
 		n := l.nodes[id]
 		switch {
 		case a.late[id]:
 			n.breaker.AbandonTry(a.machine.ID())
 		case n.breaker.RecordSuccess():
-			l.out.info("node_answers_again", "node", id)
+			l.post.Info("node_answers_again", "node", id)
 		}
 		n.setTripped(now)
 	}
@@ -59,7 +60,7 @@ func (l *Leader) closeBreakers(a *attempt) {
 // judgeNodes counts the faults of an attempt that was aborted: its unit avoids
 // the nodes at fault while others fit, and their breakers count the failure.
 func (l *Leader) judgeNodes(a *attempt) {
-	now, tx := l.now, a.machine.ID()
+	now, tx := l.post.Now(), a.machine.ID()
 	for _, id := range slices.SortedFunc(slices.Values(a.machine.Nodes()), cmp.Compare[resource.NodeID]) {
 		n := l.nodes[id]
 		f := a.failed[id]
@@ -70,9 +71,9 @@ func (l *Leader) judgeNodes(a *attempt) {
 		}
 		a.unit.avoidNode(id)
 		a.unit.noteFailure(failure{node: id, fault: f, said: a.said[id]})
-		l.out.count(MetricFaults, string(f))
+		l.post.Count(post.MetricFaults, string(f))
 		if n.breaker.Failed(now, tx, f) && l.mayLog(n) {
-			l.out.warn("node_suspect", "node", id, "fault", string(f), "failures", n.breaker.Failures(), "until", n.breaker.Until())
+			l.post.Warn("node_suspect", "node", id, "fault", string(f), "failures", n.breaker.Failures(), "until", n.breaker.Until())
 		}
 		n.setTripped(now)
 	}

@@ -76,7 +76,7 @@ type CapturedNode struct {
 func (CaptureState) serve(l *Leader, c *call) { c.answer(l.capture(), nil) }
 
 func (l *Leader) capture() *Captured {
-	s := &Captured{At: l.now, Epoch: l.epoch, Revision: l.reached, Rules: l.rules, Mix: l.learner.Learned(), Turn: l.room.Turn()}
+	s := &Captured{At: l.post.Now(), Epoch: l.post.Epoch(), Revision: l.reached, Rules: l.rules, Mix: l.learner.Learned(), Turn: l.room.Turn()}
 	s.Rules.Decisions = nil
 	s.Rules.Namespaces = maps.Clone(l.rules.Namespaces)
 	for _, id := range slices.SortedFunc(maps.Keys(l.nodes), cmp.Compare[resource.NodeID]) {
@@ -115,7 +115,7 @@ func (l *Leader) resumeRefused(refused []RefusedUnit) {
 			continue
 		}
 		u.restoreRefusals(r)
-		if wait := min(r.Until.Sub(l.now), lastBackoff); wait > 0 && u.lifecycle == phaseWaiting {
+		if wait := min(r.Until.Sub(l.post.Now()), lastBackoff); wait > 0 && u.lifecycle == phaseWaiting {
 			l.rest(u, wait)
 			l.offer(u) // a group starts without this member for now
 		}
@@ -130,7 +130,7 @@ func (l *Leader) captureNode(n *node) CapturedNode {
 	c.Incarnation, c.Revision, c.Host = n.incarnation, n.revision, n.host
 	c.Health, c.DiskFull, c.MemoryPressure, c.Quarantine = maps.Clone(n.health), n.diskFull, n.memoryPressure, n.quarantine
 	for _, until := range []time.Time{n.loud, n.breaker.Until()} {
-		if until.After(l.now) && until.After(c.LastUntil) {
+		if until.After(l.post.Now()) && until.After(c.LastUntil) {
 			c.LastUntil = until
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/lead/refusal"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
@@ -56,7 +57,7 @@ func (l *Leader) change(n *node, c change, attempts int, done func(*api.Status))
 			if !n.spec.Unschedulable {
 				l.endIsolation(n)
 			}
-			l.out.command(id, grant.Cordon{Cordoned: n.cordoned()}) // another may have overtaken this one
+			l.post.Command(id, grant.Cordon{Cordoned: n.cordoned()}) // another may have overtaken this one
 		}
 		done(nil)
 	}
@@ -70,13 +71,13 @@ func (l *Leader) change(n *node, c change, attempts int, done func(*api.Status))
 		done(api.Errorf(422, "node %s: %v", id, err))
 		return
 	}
-	l.settle(decision{
-		compares: []record.Compare{record.ModRevIs(key, n.specRev)},
-		ops:      []record.Op{record.Put(key, value)},
-		done: func(o txn.Outcome, rev resource.Revision, err error) {
+	l.post.Settle(post.Decision{
+		Compares: []record.Compare{record.ModRevIs(key, n.specRev)},
+		Ops:      []record.Op{record.Put(key, value)},
+		Done: func(o txn.Outcome, rev resource.Revision, err error) {
 			switch {
 			case o == txn.Landed:
-				l.out.info("node_changed", "node", id, "revision", int64(rev))
+				l.post.Info("node_changed", "node", id, "revision", int64(rev))
 				l.takeSpec(n, spec, rev)
 				confirm()
 			case attempts > 1 && err == nil:

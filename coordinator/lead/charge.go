@@ -149,8 +149,8 @@ func (l *Leader) judge(u *unit) *sched.Shortage {
 // beginTogether wakes for them, once all have begun.
 func (l *Leader) chargeAttempt(tx resource.TxID, a *attempt) {
 	c := a.unit.Charge
-	c.Request = a.charges[0].Request                    // with the models of its place
-	l.quotas.Charge(tx, a.unit.record.Tenant, c, l.now) // model: mutant UNKNOWN_NOT_CHARGED
+	c.Request = a.charges[0].Request                           // with the models of its place
+	l.quotas.Charge(tx, a.unit.record.Tenant, c, l.post.Now()) // model: mutant UNKNOWN_NOT_CHARGED
 	if a.company == nil {
 		l.noteCharged(a)
 	}
@@ -158,7 +158,7 @@ func (l *Leader) chargeAttempt(tx resource.TxID, a *attempt) {
 
 // discharge ends an attempt's charge.
 func (l *Leader) discharge(a *attempt) {
-	l.quotas.Uncharge(a.machine.ID(), a.unit.record.Tenant, l.now)
+	l.quotas.Uncharge(a.machine.ID(), a.unit.record.Tenant, l.post.Now())
 	l.noteFreed(a)
 	l.endSeats(a)
 	for _, c := range a.charges {
@@ -200,7 +200,7 @@ func (l *Leader) chargeRecovered(live []recovered) error {
 				u := a.unit
 				l.quotas.Charge(a.machine.ID(), u.record.Tenant, quota.Charge{
 					Group: c.Group, Request: c.Request, Members: int64(u.record.Held()), User: u.Charge.User, Class: u.Charge.Class, Terminating: u.Charge.Terminating,
-				}, l.now)
+				}, l.post.Now())
 				l.noteStarted(a)
 			}
 		}
@@ -238,12 +238,12 @@ func (l *Leader) chargeCommitted(a *attempt) {
 	for _, d := range c.Demands {
 		switch r := l.quotas.ChargeCommitted(d.Tree, u.path); {
 		case r.Absent:
-			l.out.error("charge_without_tree", "unit", u.path, "tree", d.Tree)
+			l.post.Error("charge_without_tree", "unit", u.path, "tree", d.Tree)
 		case !r.OK:
 			a.setMischarged()
-			l.out.error("charge_lost", "unit", u.path, "tree", d.Tree, "refusal", r.Refusal)
+			l.post.Error("charge_lost", "unit", u.path, "tree", d.Tree, "refusal", r.Refusal)
 		case r.Forced:
-			l.out.warn("charge_over_quota", "unit", u.path, "tree", d.Tree, "node", r.Placed[0].Node)
+			l.post.Warn("charge_over_quota", "unit", u.path, "tree", d.Tree, "node", r.Placed[0].Node)
 		}
 	}
 }
@@ -267,14 +267,14 @@ func (l *Leader) rechargeUnits(tree string, paths []string) {
 func (l *Leader) reportOverQuota() {
 	for _, e := range l.quotas.Exceeded() {
 		if e.Tree == "" {
-			l.out.warn("over_quota", "resource_quota", e.Quota, "resources", e.Resources)
+			l.post.Warn("over_quota", "resource_quota", e.Quota, "resources", e.Resources)
 		} else {
-			l.out.warn("over_quota", "tree", e.Tree, "node", e.Node, "resources", e.Resources)
+			l.post.Warn("over_quota", "tree", e.Tree, "node", e.Node, "resources", e.Resources)
 		}
 	}
 }
 
 // updateRuntimes lets the trees know how long their consumers have run.
 func (l *Leader) updateRuntimes() {
-	l.quotas.SetNow(l.now)
+	l.quotas.SetNow(l.post.Now())
 }

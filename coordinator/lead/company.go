@@ -3,6 +3,7 @@ package lead
 import (
 	"slices"
 
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
@@ -27,7 +28,7 @@ func (l *Leader) beginTogether(units []*unit, d *sched.GangDecision) {
 		if d.Models != nil {
 			charges = sched.WithModels(charges, d.Models[i])
 		}
-		c.attempts = append(c.attempts, &attempt{unit: u, charges: charges, begun: l.now, held: map[resource.NodeID]bool{}, company: c})
+		c.attempts = append(c.attempts, &attempt{unit: u, charges: charges, begun: l.post.Now(), held: map[resource.NodeID]bool{}, company: c})
 	}
 	first := c.attempts[0]
 	for _, v := range l.unitsOf(d.Victims) {
@@ -37,7 +38,7 @@ func (l *Leader) beginTogether(units []*unit, d *sched.GangDecision) {
 	slices.SortFunc(first.victims, byPath)
 	take := func(_ *node, h *reservation) { h.setPlacedTaken() }
 	if len(d.Victims) > 0 {
-		l.out.info("preempting", "unit", first.unit.path, "members", len(units), "victims", first.victimPaths(), "claims", false)
+		l.post.Info("preempting", "unit", first.unit.path, "members", len(units), "victims", first.victimPaths(), "claims", false)
 		take = func(n *node, h *reservation) { n.takeWaiting(h) }
 	}
 	for i, a := range c.attempts {
@@ -62,12 +63,12 @@ func (l *Leader) commitTogether(c *company) {
 		return
 	}
 	c.setOver()
-	l.submit(joint)
+	l.post.Submit(joint)
 }
 
 // jointCommit is one decision with the commits of all. model: mutants GROUP_CUT, GROUP_BELOW_MINIMUM
-func (l *Leader) jointCommit(c *company) (decision, bool) {
-	var joint decision
+func (l *Leader) jointCommit(c *company) (post.Decision, bool) {
+	var joint post.Decision
 	var done []func(txn.Outcome, resource.Revision, error)
 	for _, a := range c.attempts {
 		if !l.mayDisplace(a) {
@@ -75,17 +76,17 @@ func (l *Leader) jointCommit(c *company) (decision, bool) {
 		}
 		d, err := l.commitOf(a)
 		if err != nil {
-			l.out.error("commit_not_made", "tx", a.machine.ID(), "unit", a.unit.path, "error", Clip(err.Error()))
+			l.post.Error("commit_not_made", "tx", a.machine.ID(), "unit", a.unit.path, "error", Clip(err.Error()))
 			return joint, false
 		}
-		for _, compare := range d.compares {
-			if !slices.Contains(joint.compares, compare) {
-				joint.compares = append(joint.compares, compare)
+		for _, compare := range d.Compares {
+			if !slices.Contains(joint.Compares, compare) {
+				joint.Compares = append(joint.Compares, compare)
 			}
 		}
-		joint.ops, done = append(joint.ops, d.ops...), append(done, d.done)
+		joint.Ops, done = append(joint.Ops, d.Ops...), append(done, d.Done)
 	}
-	joint.done = func(o txn.Outcome, rev resource.Revision, err error) {
+	joint.Done = func(o txn.Outcome, rev resource.Revision, err error) {
 		for _, answered := range done {
 			answered(o, rev, err)
 		}
@@ -107,17 +108,17 @@ func (l *Leader) evictTogether(c *company) {
 	}
 	for _, a := range c.attempts[1:] {
 		for _, compare := range l.comparesOfPlace(a) {
-			if !slices.Contains(d.compares, compare) {
-				d.compares = append(d.compares, compare)
+			if !slices.Contains(d.Compares, compare) {
+				d.Compares = append(d.Compares, compare)
 			}
 		}
 	}
-	answered := d.done
-	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
+	answered := d.Done
+	d.Done = func(o txn.Outcome, rev resource.Revision, err error) {
 		answered(o, rev, err)
 		for _, a := range c.attempts[1:] {
 			if o == txn.Landed {
-				a.setNoticed(millisOf(first.noticed))
+				a.setNoticed(post.MillisOf(first.noticed))
 			}
 			l.step(a, txn.EvictionsAnswered{Outcome: o, Revision: rev})
 		}
@@ -127,7 +128,7 @@ func (l *Leader) evictTogether(c *company) {
 		}
 	}
 	c.beginWrite()
-	l.submit(d)
+	l.post.Submit(d)
 }
 
 // setOver has each attempt go on by itself.

@@ -66,7 +66,7 @@ func TestEachWriteComparesWhatItWasJudgedBy(t *testing.T) {
 			"jobs/default/a absent, tx/of nobody absent, units/default/job/a/0 absent, units/default/job/a/1 absent",
 		},
 		"the fence of an attempt": {
-			func(x *scene) { x.do(func() { x.end(x.submit("a", 2, ""), ends) }) },
+			func(x *scene) { u := x.submit("a", 2, ""); x.do(func() { x.end(u, ends) }) },
 			"tx/a absent",
 		},
 		"a release": {

@@ -45,7 +45,7 @@ func (l *Leader) configNamespaces() []edit.Write {
 		namespaces = append(namespaces, l.objects.Namespaces.Write(edit.Write{}, object))
 	}
 	return append(append(changes, namespaces...), edit.Write{
-		Op:     record.Put(record.ConfiguredKey, record.MustEncode(record.Configured{By: cmp.Or(l.rules.Id, "coordinator"), At: l.stamp()})),
+		Op:     record.Put(record.ConfiguredKey, record.MustEncode(record.Configured{By: cmp.Or(l.rules.Id, "coordinator"), At: l.post.Stamp()})),
 		Landed: func(resource.Revision) { l.spaces.configured = true },
 	})
 }
@@ -57,7 +57,7 @@ func (l *Leader) reportConfiguration() {
 		n, inForce := l.rules.Namespaces[name], l.namespace(name)
 		differs := func(key, configured, now string) {
 			if configured != "" && configured != now {
-				l.out.warn("configuration_not_in_force", "key", "namespaces."+name+"."+key, "configured", configured, "in_force", now,
+				l.post.Warn("configuration_not_in_force", "key", "namespaces."+name+"."+key, "configured", configured, "in_force", now,
 					"do", "change the Namespace object, or take the key out of the configuration")
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
@@ -46,10 +47,10 @@ func (l *Leader) submissionOfAllocation(c Submitted, a *api.Allocation) (*submis
 	filled := *a // the caller's document stays as it is
 	a = &filled
 	a.Spec.CompleteBy(admitted.Fill)
-	made := l.made()
+	made := l.post.Made()
 	u, status := newUnit(l.namespace(c.Namespace), record.Unit{
-		UID: resource.UnitUID(l.uid("alloc")), Kind: record.AllocUnit, Namespace: c.Namespace, Name: a.Metadata.Name,
-		Queue: l.queueOf(c.Namespace, a.Spec.Queue), Priority: api.PriorityOf(a.Spec.Priority, a.Spec.PriorityClass), Phase: string(api.Pending), Members: 1, Document: c.Document, Admitted: admitted, Created: l.stamp(), Made: made,
+		UID: resource.UnitUID(l.post.UID("alloc")), Kind: record.AllocUnit, Namespace: c.Namespace, Name: a.Metadata.Name,
+		Queue: l.queueOf(c.Namespace, a.Spec.Queue), Priority: api.PriorityOf(a.Spec.Priority, a.Spec.PriorityClass), Phase: string(api.Pending), Members: 1, Document: c.Document, Admitted: admitted, Created: l.post.Stamp(), Made: made,
 		NodeResources: l.nodeResources(a.Spec),
 	}, a.Spec, nil, cmp.Or(made.User(), c.User))
 	if status != nil {
@@ -79,8 +80,8 @@ func (l *Leader) submissionOfJob(c Submitted, doc *api.Job) (*submission, *api.S
 	}
 	first, growth, gang := api.JobUnits(doc)
 	j := &job{doc: doc, gang: gang, record: record.Job{
-		UID: l.uid("job"), Namespace: c.Namespace, Name: doc.Metadata.Name, Tenant: l.namespace(c.Namespace).Tenant,
-		Phase: string(api.Queued), Document: c.Document, Admitted: admitted, Created: l.stamp(), Made: l.made(),
+		UID: l.post.UID("job"), Namespace: c.Namespace, Name: doc.Metadata.Name, Tenant: l.namespace(c.Namespace).Tenant,
+		Phase: string(api.Queued), Document: c.Document, Admitted: admitted, Created: l.post.Stamp(), Made: l.post.Made(),
 	}}
 	s := &submission{Submitted: c, job: j}
 	member := 0
@@ -90,12 +91,12 @@ func (l *Leader) submissionOfJob(c Submitted, doc *api.Job) (*submission, *api.S
 			members = first
 		}
 		rec := record.Unit{
-			UID: resource.UnitUID(l.uid("unit")), Kind: record.JobUnit, Namespace: c.Namespace, Name: doc.Metadata.Name, N: n,
+			UID: resource.UnitUID(l.post.UID("unit")), Kind: record.JobUnit, Namespace: c.Namespace, Name: doc.Metadata.Name, N: n,
 			Queue: l.queueOf(c.Namespace, doc.Spec.Queue), Priority: priority, Phase: string(api.Pending), Members: members, FirstMember: member, Created: j.record.Created,
 			NodeResources: l.nodeResources(doc.MemberSpecs()...),
 		}
 		if n == 0 {
-			rec.StartByMillis = startBy(l.millis(), doc.MaxWait())
+			rec.StartByMillis = startBy(l.post.Millis(), doc.MaxWait())
 		}
 		if n > 0 {
 			rec.Parent = s.units[0].record.UID
@@ -178,7 +179,7 @@ func (l *Leader) refusal(s *submission) *api.Status {
 			}
 		}
 	}
-	if ops := l.opsOf(s); ops > l.maxOps {
+	if ops := l.opsOf(s); ops > l.post.MaxOps() {
 		return l.exceedsTxn(s, ops)
 	}
 	if status := l.checkGroup(first); status != nil {
@@ -202,7 +203,7 @@ func (l *Leader) refusal(s *submission) *api.Status {
 // assignOrder gives the units their places in the order and lets them be tried, or
 // stores them first where there are several.
 func (l *Leader) assignOrder(s *submission) *api.Status {
-	create := &creation{started: l.now}
+	create := &creation{started: l.post.Now()}
 	first := s.units[0]
 	if s.job != nil {
 		key := record.JobKey(s.job.record.Namespace, s.job.record.Name)
@@ -213,14 +214,13 @@ func (l *Leader) assignOrder(s *submission) *api.Status {
 	}
 	if key, rec, ok := s.requested(); ok {
 		op := record.MustPutRecord(record.RequestKey(first.record.Tenant, s.RequestID), rec)
-		op.Lease = l.requestLease
+		op.Lease = l.post.Lease()
 		create.ops = append(create.ops, op)
 		create.request = key
-		l.requests.remember(key, rec.Remembered(), instantOf(l.millis()))
+		l.requests.remember(key, rec.Remembered(), post.InstantOf(l.post.Millis()))
 	}
 	for _, u := range s.units {
-		l.counter++
-		u.setSequence(record.Sequence{Epoch: l.epoch, Counter: l.counter})
+		u.setSequence(l.post.NextArrival())
 	}
 	first.setCreation(create)
 	if s.job != nil {
@@ -243,19 +243,19 @@ func (l *Leader) assignOrder(s *submission) *api.Status {
 
 // addTogether stores a job of several units in one Txn before any is tried.
 func (l *Leader) addTogether(s *submission, create *creation) {
-	d := decision{compares: create.compares, ops: create.ops}
+	d := post.Decision{Compares: create.compares, Ops: create.ops}
 	for _, u := range s.units {
 		l.add(u)
 		u.beginWrite(writeCreation)
 		key := u.record.Path().Key()
-		d.compares = append(d.compares, record.Absent(key))
-		d.ops = append(d.ops, record.Put(key, record.MustEncode(u.record)),
+		d.Compares = append(d.Compares, record.Absent(key))
+		d.Ops = append(d.Ops, record.Put(key, record.MustEncode(u.record)),
 			record.Put(u.record.Order().Key(), record.MustEncode(l.orderOf(u))))
 	}
-	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
+	d.Done = func(o txn.Outcome, rev resource.Revision, err error) {
 		for _, u := range s.units {
 			l.enqueued(u, o, rev, err)
 		}
 	}
-	l.settleCreation(s.units[0].creating(), d)
+	l.post.SettleCreation(s.units[0].creating(), d)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/count"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/grant"
 )
 
@@ -102,9 +103,9 @@ func TestTheCensusAgreesWithTheUnits(t *testing.T) {
 // TestWhatTheStoreTakesInOneTxn: a submission that needs more is refused at once.
 func TestWhatTheStoreTakesInOneTxn(t *testing.T) {
 	for less, refused := range map[int]bool{1: true, 0: false} {
-		x := newScene(t)
+		all := newScene(t)
+		x := newSceneOn(t, sceneRules(), all.opsOf(all.submission("a", "", ""))-less)
 		s := x.submission("a", "", "")
-		x.maxOps = x.opsOf(s) - less
 		_, _, status := x.accept(s)
 		if (status != nil) != refused || status != nil && status.Code != 422 {
 			t.Errorf("%d operations less: %v", less, status)
@@ -118,23 +119,23 @@ func TestADeletionIsAnsweredWhenItIsDurable(t *testing.T) {
 	a := x.running("a", 2, "")
 	x.clear()
 	x.give(ClientRequest{1, DeleteAllocation{Namespace: "default", Name: "a"}})
-	if x.did(AnswerClient) {
+	if x.did(post.AnswerClient) {
 		t.Error("it is answered before it is durable")
 	}
 	x.answers()
-	if !x.did(AnswerClient) || x.code() != 0 {
+	if !x.did(post.AnswerClient) || x.code() != 0 {
 		t.Errorf("answered %v", x.status())
 	}
 
 	x.clear() // of what leaves already
 	x.give(ClientRequest{2, DeleteAllocation{Namespace: "default", Name: "a"}})
-	if x.did(AnswerClient) || !x.did(AskSettled) {
+	if x.did(post.AnswerClient) || !x.did(post.AskSettled) {
 		t.Error("it is answered before all that landed is known")
 	}
 	x.says(a, grant.Tombstone)
 	x.answers()
 	for _, e := range x.left {
-		if e.Kind == AskSettled {
+		if e.Kind == post.AskSettled {
 			x.give(SettleAnswer{e.Token})
 		}
 	}
@@ -159,7 +160,7 @@ func TestOnlyARefusalOfWhatHasBegunIsFinal(t *testing.T) {
 		x.give(ClientRequest{9, r})
 		x.answers()
 		for _, e := range x.left {
-			if e.Kind == AnswerClient {
+			if e.Kind == post.AnswerClient {
 				return e.Final
 			}
 		}
@@ -195,32 +196,32 @@ func TestAClientWaitsAsLongAsItAsked(t *testing.T) {
 	}
 	x := newScene(t)
 	create(x, "9", 0)
-	if x.did(AnswerClient) {
+	if x.did(post.AnswerClient) {
 		t.Error("it is answered before it is stored")
 	}
-	if x.answers(); !x.did(AnswerClient) {
+	if x.answers(); !x.did(post.AnswerClient) {
 		t.Error("it is not answered though nobody wants to wait")
 	}
 	x = newScene(t)
 	create(x, "9", time.Minute)
 	x.answers()
-	if x.pass(time.Minute - 1); x.did(AnswerClient) {
+	if x.pass(time.Minute - 1); x.did(post.AnswerClient) {
 		t.Error("it is answered too early")
 	}
-	if x.pass(1); !x.did(AnswerClient) || len(x.calls) > 0 || len(x.waiters) > 0 {
+	if x.pass(1); !x.did(post.AnswerClient) || len(x.calls) > 0 || len(x.waiters) > 0 {
 		t.Error("it is not answered in time, or the call is kept")
 	}
 	x = newScene(t)
 	create(x, "2", time.Minute)
 	x.says(x.units["default/alloc/a/0"], grant.Reserved)
-	if x.answers(); !x.did(AnswerClient) {
+	if x.answers(); !x.did(post.AnswerClient) {
 		t.Error("it is not answered though it runs")
 	}
 	x = newScene(t)
 	create(x, "9", time.Minute)
 	x.answers()
 	x.give(ClientGone{1})
-	if x.pass(time.Hour); x.did(AnswerClient) || len(x.calls) > 0 {
+	if x.pass(time.Hour); x.did(post.AnswerClient) || len(x.calls) > 0 {
 		t.Error("who has given up is answered")
 	}
 }

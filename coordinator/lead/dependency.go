@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/life"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/shown"
@@ -79,15 +80,15 @@ func (l *Leader) writeMet(j *job, met []int) {
 	key, rec := record.JobKey(j.record.Namespace, j.record.Name), j.record
 	rec.Met = met
 	j.beginWrite()
-	l.settle(decision{
-		compares: []record.Compare{record.ModRevIs(key, j.stored)},
-		ops:      []record.Op{record.Put(key, record.MustEncode(rec))},
-		done: func(o txn.Outcome, rev resource.Revision, err error) {
+	l.post.Settle(post.Decision{
+		Compares: []record.Compare{record.ModRevIs(key, j.stored)},
+		Ops:      []record.Op{record.Put(key, record.MustEncode(rec))},
+		Done: func(o txn.Outcome, rev resource.Revision, err error) {
 			j.finishWrite()
 			if o != txn.Landed {
-				l.out.warn("dependencies_not_written", "job", key, "outcome", o, "error", err)
+				l.post.Warn("dependencies_not_written", "job", key, "outcome", o, "error", err)
 				l.goOnWith(j)
-				l.after(lastBackoff, func() { l.followDependencies(j) })
+				l.post.After(lastBackoff, func() { l.followDependencies(j) })
 				return
 			}
 			l.keepJob(j, rec, rev)
@@ -108,7 +109,7 @@ func (l *Leader) failDependent(j *job, d api.JobDependency) {
 	case u.ending != nil || !u.waiting():
 		return
 	case u.stored == 0 || u.isBeingWritten() || u.attempt != nil || u.adopting != nil:
-		l.after(firstBackoff, func() { l.followDependencies(j) })
+		l.post.After(firstBackoff, func() { l.followDependencies(j) })
 		return
 	}
 	other := l.jobs[j.record.Namespace+"/"+d.Job]

@@ -58,8 +58,8 @@ func (l *Leader) requeue(u *unit, evicted txn.EvictAsked) {
 func (l *Leader) logLost(id resource.NodeID, before, after []record.Condition) {
 	switch was, is := shown.LostMessage(before), shown.LostMessage(after); {
 	case is != "" && is != was:
-		l.out.warn("device_lost", "node", id, "message", is, "evicts", l.rules.EvictOnDeviceLost)
+		l.post.Warn("device_lost", "node", id, "message", is, "evicts", l.rules.EvictOnDeviceLost)
 	case is == "" && was != "":
-		l.out.info("device_loss_over", "node", id, "message_before", was)
+		l.post.Info("device_loss_over", "node", id, "message_before", was)
 	}
 }

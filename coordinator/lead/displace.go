@@ -3,6 +3,7 @@ package lead
 import (
 	"time"
 
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/coordinator/why"
@@ -26,29 +27,29 @@ func (l *Leader) writeEvictions(a *attempt) {
 		l.step(a, txn.EvictionsAnswered{Outcome: txn.Conflict}) // nothing was sent
 		return
 	}
-	l.submit(d)
+	l.post.Submit(d)
 }
 
 // evictionsOf makes the Txn of writeEvictions. False: a victim is another than when it
 // was chosen.
-func (l *Leader) evictionsOf(a *attempt) (d decision, ok bool) {
+func (l *Leader) evictionsOf(a *attempt) (d post.Decision, ok bool) {
 	tx := a.machine.ID()
-	d.compares = l.comparesOfPlace(a)
-	instant := l.millis()
+	d.Compares = l.comparesOfPlace(a)
+	instant := l.post.Millis()
 	for _, v := range a.victims {
 		if v.machine.State() != txn.Committed || v.unit.ending != nil || v.preemptor != a { // its own Txn may be under way
 			return d, false
 		}
-		d.compares = append(d.compares, record.ModRevIs(record.TxKey(v.machine.ID()), v.machine.Revision()),
+		d.Compares = append(d.Compares, record.ModRevIs(record.TxKey(v.machine.ID()), v.machine.Revision()),
 			record.ModRevIs(v.unit.record.Path().Key(), v.unit.stored)) // model: mutant EVICT_WITHOUT_PRIORITY
-		d.ops = append(d.ops, l.evictingOps(v, l.noticeFor(a, v), instant, tx)...)
+		d.Ops = append(d.Ops, l.evictingOps(v, l.noticeFor(a, v), instant, tx)...)
 	}
 	for _, v := range a.victims {
 		l.step(v, txn.VictimClaimed{By: tx})
 	}
-	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
+	d.Done = func(o txn.Outcome, rev resource.Revision, err error) {
 		if err != nil {
-			l.out.warn("eviction_failed", "tx", tx, "outcome", o, "error", err)
+			l.post.Warn("eviction_failed", "tx", tx, "outcome", o, "error", err)
 		}
 		if o == txn.Landed {
 			a.setNoticed(instant)
@@ -84,10 +85,10 @@ func (l *Leader) noticeFor(a, victim *attempt) txn.EvictAsked {
 // victimsNoticed tells the victims that they are EVICTING, and gives them until
 // the end of their grace and a little more.
 func (l *Leader) victimsNoticed(a *attempt, revision resource.Revision) {
-	l.activity.addPreemptions(l.now, len(a.victims))
+	l.activity.addPreemptions(l.post.Now(), len(a.victims))
 	for _, v := range a.victims {
 		notice := l.noticeFor(a, v)
-		v.setNoticed(millisOf(a.noticed))
+		v.setNoticed(post.MillisOf(a.noticed))
 		l.step(v, txn.Evicted{GraceSeconds: notice.GraceSeconds, Reason: notice.Reason, Revision: revision})
 	}
 	l.setBudget(a, time.Duration(l.graceSeconds())*time.Second+victimPatience)
@@ -106,8 +107,8 @@ func (l *Leader) setBudget(a *attempt, d time.Duration) {
 // setTimer runs f later, unless another timer of the attempt is set, or this one
 // cancelled, before.
 func (l *Leader) setTimer(a *attempt, d time.Duration, f func()) {
-	l.cancel(a.budget)
-	a.setBudget(l.after(d, f))
+	l.post.Cancel(a.budget)
+	a.setBudget(l.post.After(d, f))
 }
 
 // mayDisplace reports whether the commit of a preemptor may be sent: its
@@ -140,7 +141,7 @@ func (l *Leader) mayDisplace(a *attempt) bool {
 func (l *Leader) chargeAnew(a *attempt) bool {
 	r, ok := l.quotas.Replace(a.unit.path)
 	if !ok {
-		l.out.warn("claim_not_met", "unit", a.unit.path, "refusal", r.Refusal, "victims", len(r.Preempted))
+		l.post.Warn("claim_not_met", "unit", a.unit.path, "refusal", r.Refusal, "victims", len(r.Preempted))
 	}
 	return ok
 }
@@ -156,7 +157,7 @@ func (l *Leader) endVictims(a *attempt, revision resource.Revision) {
 		l.noteCharged(a) // on trees, too, that no victim was charged to
 	}
 	if len(a.victims) > 0 {
-		l.out.count(MetricPreemptions, "")
-		l.out.info("preempted", "unit", a.unit.path, "victims", a.victimPaths(), "after", l.now.Sub(a.noticed))
+		l.post.Count(post.MetricPreemptions, "")
+		l.post.Info("preempted", "unit", a.unit.path, "victims", a.victimPaths(), "after", l.post.Now().Sub(a.noticed))
 	}
 }

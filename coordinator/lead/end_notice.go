@@ -40,9 +40,9 @@ func (l *Leader) noteSignaled(a *attempt) {
 	for _, s := range a.work {
 		if s.Signaled {
 			r := a.ready
-			r.SignaledMillis = l.millis()
+			r.SignaledMillis = l.post.Millis()
 			a.setReady(r)
-			l.out.info("work_signaled", "unit", a.unit.path)
+			l.post.Info("work_signaled", "unit", a.unit.path)
 			l.putReady(a, r.Ready)
 			return
 		}

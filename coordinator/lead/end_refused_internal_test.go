@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 )
@@ -16,7 +17,7 @@ import (
 func (x *scene) refuseOnce(n *int, number int) {
 	x.t.Helper()
 	for len(x.asked) > 0 {
-		if x.asked[0].Kind == ReadKey {
+		if x.asked[0].Kind == post.ReadKey {
 			x.answer()
 			continue
 		}
@@ -33,7 +34,7 @@ func (x *scene) cancelsUntilTaken(j *job) {
 	x.do(func() {
 		x.cancelJob(j, record.Cancellation{Reason: "UserRequested"}, func(s *api.Status) {
 			if s != nil && s.Code == 503 {
-				x.after(time.Second, func() { x.cancelJob(j, record.Cancellation{Reason: "UserRequested"}, func(*api.Status) {}) })
+				x.post.After(time.Second, func() { x.cancelJob(j, record.Cancellation{Reason: "UserRequested"}, func(*api.Status) {}) })
 			}
 		})
 	})

@@ -9,6 +9,7 @@ import (
 	"github.com/musterd/muster/coordinator/lead/breaker"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/coordinator/txn"
@@ -155,7 +156,7 @@ func TestACommitIsOfAllMembers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, op := range d.ops {
+	for _, op := range d.Ops {
 		if key := a.record.Path().Key(); op.Key == key {
 			if rec, err := record.Decode[record.Unit](key, op.Value); err != nil || rec.Started != a.record.Started {
 				t.Errorf("started %q, %v", rec.Started, err)
@@ -231,8 +232,7 @@ func TestAJobsEndThatWasRefusedIsTriedAgain(t *testing.T) {
 // TestAPreemptionFitsIntoOneTxn: of as many operations as the store takes.
 func TestAPreemptionFitsIntoOneTxn(t *testing.T) {
 	for most, begins := range map[int]bool{7: false, 8: true} {
-		x := newScene(t)
-		x.maxOps = most
+		x := newSceneOn(t, sceneRules(), most)
 		_, b := x.preemptor()
 		if b.attempt != nil != begins {
 			t.Errorf("of %d operations: begins %t, %s", most, !begins, x.whyNoVictims(b))
@@ -262,8 +262,8 @@ func TestARecordThatALaterLeaderHasWritten(t *testing.T) {
 		rec.State = state
 		kv.Value = record.MustEncode(rec)
 		effects := x.Apply(x.clock, ReadAnswer{read.Token, kv, true, kv.ModRev}, nil)
-		i := slices.IndexFunc(effects, func(e Effect) bool { return e.Kind == EndTerm })
-		if (i >= 0) != ends || ends && !errors.Is(effects[i].Err, ErrDeposed) {
+		i := slices.IndexFunc(effects, func(e post.Effect) bool { return e.Kind == post.EndTerm })
+		if (i >= 0) != ends || ends && !errors.Is(effects[i].Err, post.ErrDeposed) {
 			t.Errorf("%s: effects %+v, the term ends: want %t", state, effects, ends)
 		}
 	}

@@ -41,7 +41,7 @@ func (l *Leader) agentEvent(e grant.Event) {
 			l.step(l.attempts[tx], txn.Reconnected{Node: e.Node})
 		}
 		if l.mayLog(n) {
-			l.out.info("node_registered", "node", e.Node, "incarnation", Clip(e.Incarnation.String()), "revision", int64(e.Revision))
+			l.post.Info("node_registered", "node", e.Node, "incarnation", Clip(e.Incarnation.String()), "revision", int64(e.Revision))
 		}
 		l.wakeFor(n)
 	case grant.Replied:
@@ -95,7 +95,7 @@ func (l *Leader) connected(e StreamOpened) {
 		l.handleLie(n, bad)
 		return
 	}
-	n.setHost(e.Host, e.Fit, &l.out)
+	n.setHost(e.Host, e.Fit, l.post)
 	l.declare(e.Node)
 	n.connect()
 	n.setRegistration(e.Incarnation, e.Revision)
@@ -106,11 +106,11 @@ func (l *Leader) connected(e StreamOpened) {
 	l.setOccupancy(n, e.Occupancy)
 	l.setReady(n)
 	if l.mayLog(n) {
-		l.out.info("node_connected", "node", e.Node, "gpus", len(e.Host.Inventory.Devices), "grants", len(e.Occupancy.Grants), "registered", n.revision != 0)
+		l.post.Info("node_connected", "node", e.Node, "gpus", len(e.Host.Inventory.Devices), "grants", len(e.Occupancy.Grants), "registered", n.revision != 0)
 	}
 	l.learnSpec(n)
 	if n.specRev != 0 && n.cordoned() != e.Occupancy.Cordoned {
-		l.out.command(e.Node, grant.Cordon{Cordoned: n.cordoned()})
+		l.post.Command(e.Node, grant.Cordon{Cordoned: n.cordoned()})
 	}
 	l.sendKubeletPool(n)
 	for _, tx := range l.attemptsOn(e.Node) {
@@ -181,7 +181,7 @@ func (l *Leader) setOccupancy(n *node, o grant.Occupancy) {
 		}
 	}
 	l.retireAbsentRecords(n, present)
-	n.rebuild(&l.out)
+	n.rebuild(l.post)
 	l.setReady(n)
 	l.learnGrants(n, o)
 }
@@ -196,7 +196,7 @@ func (l *Leader) onTombstone(n *node, tx resource.TxID) {
 		return
 	}
 	l.noteRid(tx, n.view.ID)
-	l.retired.report(tx, n.view.ID, l.now)
+	l.retired.report(tx, n.view.ID, l.post.Now())
 	l.reply(n, grant.Forget{Tx: tx})
 }
 
@@ -206,7 +206,7 @@ func (l *Leader) disconnected(e grant.Disconnected) {
 	l.setReady(n)
 	l.noteNewsOf(n)
 	if l.mayLog(n) {
-		l.out.warn("node_disconnected", "node", e.Node, "error", Clip(fmt.Sprint(e.Err)))
+		l.post.Warn("node_disconnected", "node", e.Node, "error", Clip(fmt.Sprint(e.Err)))
 	}
 	if e.Broken {
 		l.isolateNode(n, &lie{reason: violationMessage, detail: fmt.Sprint(e.Err)})
@@ -229,7 +229,7 @@ func (l *Leader) replied(e grant.Replied) {
 	switch e.State {
 	case grant.Reserved, grant.Held, grant.Evicting, grant.Stopping, grant.Waiting:
 		members, surplus := l.membersOf(n, e.Tx, e.Members)
-		if n.confirm(e.Tx, members, surplus, e.State == grant.Waiting, &l.out) {
+		if n.confirm(e.Tx, members, surplus, e.State == grant.Waiting, l.post) {
 			l.wakeFor(n)
 		}
 	case grant.No, grant.None:
@@ -251,10 +251,10 @@ func (l *Leader) replied(e grant.Replied) {
 		switch e.State {
 		case grant.Tombstone:
 			l.noteRid(e.Tx, e.Node)
-			l.retired.report(e.Tx, e.Node, l.now)
+			l.retired.report(e.Tx, e.Node, l.post.Now())
 			l.reply(n, grant.Forget{Tx: e.Tx})
 		case grant.Reserved, grant.Waiting:
-			if _, epoch, _, err := e.Tx.Attempt(); err == nil && epoch == l.epoch {
+			if _, epoch, _, err := e.Tx.Attempt(); err == nil && epoch == l.post.Epoch() {
 				l.releaseEndedPromise(n, e.Tx)
 			}
 		case grant.None, grant.No, grant.Held, grant.Evicting, grant.Stopping:

@@ -8,6 +8,7 @@ import (
 	"github.com/musterd/muster/coordinator/lead/breaker"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/grant"
@@ -20,7 +21,7 @@ func (x *scene) occupied(id resource.NodeID, more ...grant.Grant) grant.Occupanc
 	o := grant.Occupancy{Grants: more}
 	for tx, h := range x.nodes[id].reservations {
 		if !slices.ContainsFunc(more, func(g grant.Grant) bool { return g.Tx == tx }) {
-			o.Grants = append(o.Grants, grant.Grant{Tx: tx, Epoch: x.epoch, State: grant.Held, Members: h.members})
+			o.Grants = append(o.Grants, grant.Grant{Tx: tx, Epoch: x.post.Epoch(), State: grant.Held, Members: h.members})
 		}
 	}
 	return o
@@ -97,7 +98,7 @@ func TestAnAgentInQuarantineFreesNothing(t *testing.T) {
 		x.answers()
 		e := x.hosts["n1"]
 		e.Quarantine = quarantine
-		e.Occupancy = x.occupied("n1", grant.Grant{Tx: a.attempt.machine.ID(), Epoch: x.epoch, State: grant.Tombstone})
+		e.Occupancy = x.occupied("n1", grant.Grant{Tx: a.attempt.machine.ID(), Epoch: x.post.Epoch(), State: grant.Tombstone})
 		x.hear(e)
 		x.answers()
 		if gone := a.attempt == nil; gone != freed {
@@ -129,13 +130,13 @@ func TestPromisesThatNobodyDrives(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			x := newScene(t)
-			epoch := resource.Epoch(int(x.epoch) - c.epoch)
+			epoch := resource.Epoch(int(x.post.Epoch()) - c.epoch)
 			e := x.hosts["n1"]
 			e.Quarantine = c.quarantine
 			e.Occupancy.Grants = []grant.Grant{{Tx: resource.NewTxID("u", epoch, 1, resource.Nonce{}), Epoch: epoch, State: c.state, Origin: c.origin}}
 			x.clear()
 			x.hear(e)
-			aborts, fences := slices.Contains(x.commands(), "n1 Abort"), x.did(WriteKeys)
+			aborts, fences := slices.Contains(x.commands(), "n1 Abort"), x.did(post.WriteKeys)
 			if aborts != c.aborts || fences != c.fences {
 				t.Errorf("aborts %t, fences %t", aborts, fences)
 			}
@@ -148,7 +149,7 @@ func TestPromisesThatNobodyDrives(t *testing.T) {
 func TestAnAnswerOfAnEarlierEpochIsNotOutlived(t *testing.T) {
 	for back, want := range map[int]bool{0: true, 1: false} {
 		x := newScene(t)
-		tx := resource.NewTxID("u", resource.Epoch(int(x.epoch)-back), 9, resource.Nonce{})
+		tx := resource.NewTxID("u", resource.Epoch(int(x.post.Epoch())-back), 9, resource.Nonce{})
 		x.clear()
 		x.hear(grant.Replied{Node: "n1", Tx: tx, State: grant.Reserved})
 		if got := slices.Contains(x.commands(), "n1 Abort"); got != want {
@@ -163,7 +164,7 @@ func TestANominationIsKeptOverAStream(t *testing.T) {
 	a, b := x.claimed()
 	tx := b.attempt.machine.ID()
 	e := x.hosts["n1"]
-	e.Occupancy.Grants = []grant.Grant{{Tx: a.attempt.machine.ID(), Epoch: x.epoch, State: grant.Held, Members: x.nodes["n1"].reservations[a.attempt.machine.ID()].members}}
+	e.Occupancy.Grants = []grant.Grant{{Tx: a.attempt.machine.ID(), Epoch: x.post.Epoch(), State: grant.Held, Members: x.nodes["n1"].reservations[a.attempt.machine.ID()].members}}
 	if x.hear(e); !x.nodes["n1"].reservations[tx].waiting {
 		t.Error("it is planned as if nobody had to leave")
 	}

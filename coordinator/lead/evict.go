@@ -2,6 +2,7 @@ package lead
 
 import (
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/coordinator/txn"
@@ -15,17 +16,17 @@ func (l *Leader) evict(u *unit, notice txn.EvictAsked) {
 	if u.attempt == nil || u.ending != nil {
 		return
 	}
-	l.out.info("evicting", "unit", u.path, "grace_seconds", notice.GraceSeconds, "reason", notice.Reason)
+	l.post.Info("evicting", "unit", u.path, "grace_seconds", notice.GraceSeconds, "reason", notice.Reason)
 	l.step(u.attempt, notice)
 }
 
 // writeEvicting asks for COMMITTED → EVICTING, for no preemptor.
 func (l *Leader) writeEvicting(a *attempt, e txn.WriteEvicting) {
-	notice, instant := txn.EvictAsked(e), l.millis()
-	l.submit(decision{
-		compares: []record.Compare{record.ModRevIs(record.TxKey(a.machine.ID()), a.machine.Revision())},
-		ops:      l.evictingOps(a, notice, instant, ""),
-		done: func(o txn.Outcome, rev resource.Revision, _ error) {
+	notice, instant := txn.EvictAsked(e), l.post.Millis()
+	l.post.Submit(post.Decision{
+		Compares: []record.Compare{record.ModRevIs(record.TxKey(a.machine.ID()), a.machine.Revision())},
+		Ops:      l.evictingOps(a, notice, instant, ""),
+		Done: func(o txn.Outcome, rev resource.Revision, _ error) {
 			if o == txn.Landed {
 				a.setNoticed(instant)
 			}
@@ -54,7 +55,7 @@ func (l *Leader) underNotice(a *attempt, e txn.AckEvicting) {
 	u := a.unit
 	a.receiveNotice(txn.EvictAsked{GraceSeconds: e.GraceSeconds, Reason: e.Reason})
 	u.receiveNotice(e.Reason, e.Revision)
-	l.out.count(MetricEvictions, "")
+	l.post.Count(post.MetricEvictions, "")
 	l.writeWish(u)
 	l.notify(u)
 	l.evictMates(a, e)
@@ -104,7 +105,7 @@ func (l *Leader) endOfUnit(a *attempt) *unitEnd {
 	u := a.unit
 	e := &unitEnd{record: u.record}
 	r := &e.record
-	r.TxID, r.Lost, r.Ended, r.EndedMillis = "", nil, l.stamp(), l.millis()
+	r.TxID, r.Lost, r.Ended, r.EndedMillis = "", nil, l.post.Stamp(), l.post.Millis()
 	if u.work() != nil || len(a.work) > 0 { // also of a unit that waits again: its output is kept
 		r.Exits, r.LastTx = a.exits(), a.machine.ID()
 	}
@@ -114,7 +115,7 @@ func (l *Leader) endOfUnit(a *attempt) *unitEnd {
 	case a.outcome != nil && a.outcome.Phase == string(api.Pending):
 		if e.requeued = l.startsAgain(a, r); e.requeued && r.RetryMillis != 0 {
 			w := shown.RestartBackOff(r.Failure, r.Retry, u.job.policy().BackoffLimit, r.RetryMillis)
-			w.SinceMillis = l.millis()
+			w.SinceMillis = l.post.Millis()
 			e.waiting = &w
 		}
 	case a.outcome != nil:
@@ -176,7 +177,7 @@ func (l *Leader) onUnitReleased(a *attempt) {
 	l.census.note(u)
 	switch {
 	case e.requeued:
-		l.out.info("unit_requeued", "unit", u.path)
+		l.post.Info("unit_requeued", "unit", u.path)
 		if a.outcome != nil { // the wish was to end this run
 			u.dropWish()
 		}

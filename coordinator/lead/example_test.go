@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/lead/post"
 )
 
 // A leader that knows no node is asked for an allocation. The leader has the
@@ -30,9 +31,9 @@ func Example() {
 	effects = l.Pass(now, effects)
 	for _, e := range effects {
 		switch e.Kind {
-		case lead.WakeAt:
+		case post.WakeAt:
 			fmt.Println("wake at", e.At.Format(time.TimeOnly))
-		case lead.WriteKeys:
+		case post.WriteKeys:
 			for _, op := range e.Write.Ops {
 				fmt.Println("write", op.Key)
 			}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/cluster"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/coordinator/whatif"
@@ -107,8 +108,8 @@ func (x *Explaining) addNodes(state *cluster.State) {
 func (l *Leader) factsOf(u *unit) why.Facts {
 	f := why.Facts{
 		Object: "Allocation", Namespace: u.record.Namespace, Name: u.record.Name, Phase: u.phase(), Priority: u.record.Priority, Policy: u.policy,
-		Request: u.Demand.Request, Members: u.Demand.Members, Total: u.Demand.Members, Now: l.now,
-		Alternative: u.number, Attempts: u.attempts, LastAttempt: u.lastAttempt, Elected: l.elected, Stage: u.stage(),
+		Request: u.Demand.Request, Members: u.Demand.Members, Total: u.Demand.Members, Now: l.post.Now(),
+		Alternative: u.number, Attempts: u.attempts, LastAttempt: u.lastAttempt, Elected: l.post.Elected(), Stage: u.stage(),
 	}
 	l.addBlock(&f, u)
 	if u.job != nil {
@@ -136,7 +137,7 @@ func (l *Leader) factsOf(u *unit) why.Facts {
 		l.addGroup(&f, u)
 	case why.Delayed:
 		r := &u.record
-		f.Retry = why.Retry{Failure: r.Failure, Number: r.Retry, Limit: u.job.policy().BackoffLimit, At: instantOf(r.RetryMillis)}
+		f.Retry = why.Retry{Failure: r.Failure, Number: r.Retry, Limit: u.job.policy().BackoffLimit, At: post.InstantOf(r.RetryMillis)}
 	case why.Throttled:
 		f.Parallelism = u.job.doc.AtOnce()
 	case why.Depending:
@@ -211,7 +212,7 @@ func (u *unit) stage() why.Stage {
 // addGroup adds how many members of a group have arrived, and until when it has to start.
 func (l *Leader) addGroup(f *why.Facts, u *unit) {
 	g := u.group
-	f.Group = why.Group{ID: g.id, Arrived: g.arrived(), MinMembers: g.rule.MinMembers, StartBy: instantOf(u.record.StartByMillis)}
+	f.Group = why.Group{ID: g.id, Arrived: g.arrived(), MinMembers: g.rule.MinMembers, StartBy: post.InstantOf(u.record.StartByMillis)}
 }
 
 // addBlock adds the rule of its queue that holds a unit back which waits.
@@ -252,7 +253,7 @@ func (l *Leader) addLeaving(f *why.Facts, u *unit) {
 	case a != nil && a.notice != nil && !a.noticed.IsZero():
 		f.Until = a.noticed.Add(time.Duration(a.notice.GraceSeconds) * time.Second)
 	case a != nil && u.wish == endDurable && u.asked != 0:
-		f.Until = instantOf(u.asked).Add(time.Duration(u.ending.GraceSeconds) * time.Second)
+		f.Until = post.InstantOf(u.asked).Add(time.Duration(u.ending.GraceSeconds) * time.Second)
 	}
 }
 

@@ -55,7 +55,7 @@ func (l *Leader) addFate(w *record.Waiting, f *fate, before *record.Waiting) {
 	if f.message == "" {
 		return
 	}
-	w.Never, w.NeverCode, w.NeverSinceMillis = Clip(f.message), f.code(), l.millis()
+	w.Never, w.NeverCode, w.NeverSinceMillis = Clip(f.message), f.code(), l.post.Millis()
 	if before != nil && before.NeverCode == w.NeverCode {
 		w.NeverSinceMillis = before.NeverSinceMillis
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/lead/refusal"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
@@ -70,12 +71,12 @@ func (l *Leader) fenceNode(n *node, first *resource.Incarnation, o api.FenceOpti
 // lease is none.
 func (l *Leader) readContact(n *node, done func(*api.Status), then func(identity, lease record.KV)) {
 	id := n.view.ID
-	l.read(record.NodeIdentityKey(id), func(identity record.KV, found bool, _ resource.Revision) {
+	l.post.Read(record.NodeIdentityKey(id), func(identity record.KV, found bool, _ resource.Revision) {
 		if !found {
 			done(api.Errorf(409, "node %s has never registered: there is nothing to fence", id).Because(api.FailedPrecondition))
 			return
 		}
-		l.read(record.NodeLeaseKey(id), func(lease record.KV, heard bool, _ resource.Revision) {
+		l.post.Read(record.NodeLeaseKey(id), func(lease record.KV, heard bool, _ resource.Revision) {
 			if !heard {
 				lease = record.KV{}
 			}
@@ -99,15 +100,15 @@ func (l *Leader) fenceIncarnation(n *node, kv, lease record.KV, o api.FenceOptio
 		done(l.refuseFenceOfLive(id, lease, o))
 		return
 	}
-	identity.Fenced, identity.ConfirmedDead, identity.FencedAt, identity.FencedFor = true, o.ConfirmDead, l.stamp(), o.Reason
-	d := decision{
-		compares: []record.Compare{record.ModRevIs(kv.Key, kv.ModRev), record.ModRevIs(record.NodeLeaseKey(id), lease.ModRev)},
-		ops:      []record.Op{record.Put(kv.Key, record.MustEncode(identity))},
+	identity.Fenced, identity.ConfirmedDead, identity.FencedAt, identity.FencedFor = true, o.ConfirmDead, l.post.Stamp(), o.Reason
+	d := post.Decision{
+		Compares: []record.Compare{record.ModRevIs(kv.Key, kv.ModRev), record.ModRevIs(record.NodeLeaseKey(id), lease.ModRev)},
+		Ops:      []record.Op{record.Put(kv.Key, record.MustEncode(identity))},
 	}
 	if lease.Key != "" {
-		d.ops = append(d.ops, record.Delete(lease.Key))
+		d.Ops = append(d.Ops, record.Delete(lease.Key))
 	}
-	d.done = func(outcome txn.Outcome, rev resource.Revision, err error) {
+	d.Done = func(outcome txn.Outcome, rev resource.Revision, err error) {
 		switch {
 		case outcome == txn.Landed:
 			l.fenced(n, fenceOf(identity, rev))
@@ -120,7 +121,7 @@ func (l *Leader) fenceIncarnation(n *node, kv, lease record.KV, o api.FenceOptio
 			done(refusal.Overtaken("node "+string(id), "fence", fenceAttempts, err, ": its agent is alive"))
 		}
 	}
-	l.settle(d, kv.Key, func(value []byte, found bool) bool {
+	l.post.Settle(d, kv.Key, func(value []byte, found bool) bool {
 		written, err := record.Decode[record.NodeIdentity](kv.Key, value)
 		return found && err == nil && written == identity
 	})
@@ -145,7 +146,7 @@ func (l *Leader) endLease(lease record.KV) {
 	if lease.Lease == 0 {
 		return
 	}
-	l.out.add(Effect{Kind: RevokeLease, Lease: lease.Lease, Key: lease.Key})
+	l.post.Add(post.Effect{Kind: post.RevokeLease, Lease: lease.Lease, Key: lease.Key})
 }
 
 // fenced follows a fence that is durable, unless the agent has registered since.
@@ -156,8 +157,8 @@ func (l *Leader) fenced(n *node, f *fence) {
 	n.setFence(f)
 	l.retractAssumedFreed(n)
 	l.setReady(n)
-	l.out.warn("node_fenced", "node", n.view.ID, "revision", int64(f.revision), "confirmed_dead", f.dead, "reason", f.reason)
-	l.out.add(Effect{Kind: OpenStream, Node: n.view.ID})
+	l.post.Warn("node_fenced", "node", n.view.ID, "revision", int64(f.revision), "confirmed_dead", f.dead, "reason", f.reason)
+	l.post.Add(post.Effect{Kind: post.OpenStream, Node: n.view.ID})
 	for _, tx := range l.attemptsOn(n.view.ID) {
 		if a := l.attempts[tx]; a != nil {
 			l.onNodeFenced(a)
@@ -194,7 +195,7 @@ func (l *Leader) recheckNodes(ids []resource.NodeID, then func()) {
 		then()
 		return
 	}
-	l.read(record.NodeIdentityKey(ids[0]), func(kv record.KV, found bool, _ resource.Revision) {
+	l.post.Read(record.NodeIdentityKey(ids[0]), func(kv record.KV, found bool, _ resource.Revision) {
 		if n := l.nodes[ids[0]]; n != nil && found {
 			l.learn(n, kv)
 		}
@@ -208,7 +209,7 @@ func (l *Leader) learn(n *node, kv record.KV) {
 		return
 	}
 	if err := l.loadFence(n.view.ID, kv); err != nil {
-		l.out.error("node_unreadable", "key", kv.Key, "error", err)
+		l.post.Error("node_unreadable", "key", kv.Key, "error", err)
 	}
 	if n.fence == nil {
 		if n.revision < kv.ModRev { // its agent reports the registration on the next stream

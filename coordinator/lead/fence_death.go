@@ -60,7 +60,7 @@ func (l *Leader) retractAssumedFreed(n *node) {
 	for _, tx := range l.attemptsOn(n.view.ID) {
 		if a := l.attempts[tx]; a != nil && a.assumedFreed[n.view.ID] { // model: mutant END_BEFORE_FREED
 			a.clearAssumedFreed(n.view.ID)
-			l.partly.Retract(tx, n.view.ID, l.now)
+			l.partly.Retract(tx, n.view.ID, l.post.Now())
 			l.step(a, txn.Returned{Node: n.view.ID})
 		}
 	}
@@ -79,7 +79,7 @@ func (l *Leader) retireAbsentRecords(n *node, present map[resource.TxID]bool) {
 	}
 	for _, tx := range l.retired.waitingFor(n.view.ID) {
 		if !present[tx] {
-			l.retired.report(tx, n.view.ID, l.now)
+			l.retired.report(tx, n.view.ID, l.post.Now())
 		}
 	}
 }

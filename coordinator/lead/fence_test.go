@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
@@ -12,7 +13,7 @@ import (
 // status is the refusal that the client has got since clear, nil for none.
 func (x *scene) status() *api.Status {
 	for _, e := range x.left {
-		if e.Kind == AnswerClient {
+		if e.Kind == post.AnswerClient {
 			return e.Status
 		}
 	}
@@ -205,7 +206,7 @@ func TestAnEndThatMetAConflictLooksForTheNode(t *testing.T) {
 	x.answer()
 	x.put(record.NodeIdentityKey("n1"), record.MustEncode(record.NodeIdentity{Incarnation: x.nodes["n1"].incarnation}))
 	x.answer() // RELEASED meets a conflict
-	if key := x.next(); key.Kind != ReadKey || key.Key != record.NodeIdentityKey("n1") {
+	if key := x.next(); key.Kind != post.ReadKey || key.Key != record.NodeIdentityKey("n1") {
 		t.Errorf("it asks %d %s", key.Kind, key.Key)
 	}
 }
@@ -259,11 +260,11 @@ func TestARecordWaitsForEveryNodeThatCountedAsFreed(t *testing.T) {
 	x := newScene(t)
 	tx := transaction(1)
 	waits := func() bool { _, is := x.retired.unheard[tx]; return is }
-	x.do(func() { x.retired.add(tx, []resource.NodeID{"n1", "n2"}, x.now) })
+	x.do(func() { x.retired.add(tx, []resource.NodeID{"n1", "n2"}, x.post.Now()) })
 	x.do(func() {
-		x.retired.report(tx, "n3", x.now)
-		x.retired.report(tx, "n1", x.now)
-		x.retired.report(tx, "n1", x.now)
+		x.retired.report(tx, "n3", x.post.Now())
+		x.retired.report(tx, "n1", x.post.Now())
+		x.retired.report(tx, "n1", x.post.Now())
 	})
 	if !waits() || len(x.retired.terminal) > 0 {
 		t.Fatal("it is collected though n2 has not told")

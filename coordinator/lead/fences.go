@@ -1,6 +1,10 @@
 package lead
 
-import "github.com/musterd/muster/resource"
+import (
+	"github.com/musterd/muster/resource"
+
+	"github.com/musterd/muster/coordinator/lead/post"
+)
 
 // Fenced is a record that a fence for an agent made (rpc.Server.Resolve).
 type Fenced struct {
@@ -12,11 +16,11 @@ type Fenced struct {
 // by fences and that this leader knows nothing of: without it an agent that
 // invents transactions fills the store until the next election.
 func (l *Leader) sweepFences() {
-	if l.now.Sub(l.sweptAt) < l.rules.RecordRetention {
+	if l.post.Now().Sub(l.sweptAt) < l.rules.RecordRetention {
 		return
 	}
-	l.sweptAt = l.now
-	l.out.add(Effect{Kind: ReadFenceKeys})
+	l.sweptAt = l.post.Now()
+	l.post.Add(post.Effect{Kind: post.ReadFenceKeys})
 }
 
 // retireFences has the fences collected of units that are not there: no commit of
@@ -34,10 +38,10 @@ func (l *Leader) retireFences(found []Fenced) {
 		if units[f.Unit] || waits[f.Tx] || adopting || l.attempts[f.Tx] != nil {
 			continue
 		}
-		l.retired.add(f.Tx, nil, l.now)
+		l.retired.add(f.Tx, nil, l.post.Now())
 		buried++
 	}
 	if buried > 0 {
-		l.out.info("fences_of_unknown_units", "records", buried, "collected_in", l.rules.RecordRetention)
+		l.post.Info("fences_of_unknown_units", "records", buried, "collected_in", l.rules.RecordRetention)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
@@ -40,7 +41,7 @@ func TestFencesOfAgentsAreLookedForOncePerRetention(t *testing.T) {
 	}{{0, true}, {x.rules.RecordRetention - 1, false}, {1, true}} {
 		x.clock = x.clock.Add(c.after)
 		x.clear()
-		if x.give(SecondPassed{}); x.did(ReadFenceKeys) != c.looks {
+		if x.give(SecondPassed{}); x.did(post.ReadFenceKeys) != c.looks {
 			t.Errorf("step %d: looks %t", i, !c.looks)
 		}
 	}

@@ -31,9 +31,9 @@ const (
 func (l *Leader) CountFigures() *FiguresCount {
 	c := &FiguresCount{leader: l, units: make([]*unit, 0, len(l.units)), figures: &Figures{
 		Nodes: make([]NodeFigures, 0, len(l.nodes)), Models: map[string]GPUFigures{}, Units: map[UnitKind]int{},
-		Allocated: map[string]cluster.Amounts{}, Waiting: map[string]int{}, Queues: map[QueueKind]QueueFigures{}, At: l.now, Elected: l.elected,
+		Allocated: map[string]cluster.Amounts{}, Waiting: map[string]int{}, Queues: map[QueueKind]QueueFigures{}, At: l.post.Now(), Elected: l.post.Elected(),
 	}}
-	c.figures.Scheduling, c.figures.Waits = l.activity.figures(l.now, l.elected)
+	c.figures.Scheduling, c.figures.Waits = l.activity.figures(l.post.Now(), l.post.Elected())
 	c.nodes = make([]resource.NodeID, 0, len(l.nodes))
 	for _, at := range l.state.Nodes() {
 		c.nodes = append(c.nodes, at.ID)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/life"
 	"github.com/musterd/muster/coordinator/pace"
 	"github.com/musterd/muster/coordinator/record"
@@ -56,7 +57,7 @@ func (j *job) keepFor() time.Duration {
 // record of an older version has as a time alone. An unknown end is that of this input.
 func (l *Leader) removalOf(millis int64, stamp string, keep time.Duration) int64 {
 	if millis == 0 {
-		millis = l.millis()
+		millis = l.post.Millis()
 		if at, err := time.Parse(time.RFC3339, stamp); err == nil {
 			millis = at.UnixMilli()
 		}
@@ -96,7 +97,7 @@ func (l *Leader) noteAllFinished() {
 // removeFinished removes the objects whose time has come, as many as the rate lets.
 func (l *Leader) removeFinished() {
 	f := &l.finished
-	for len(f.heap) > 0 && f.heap[0].due <= l.millis() && f.bucket.Take(l.now, removalRate) {
+	for len(f.heap) > 0 && f.heap[0].due <= l.post.Millis() && f.bucket.Take(l.post.Now(), removalRate) {
 		o := heap.Pop(&f.heap).(finishedObject)
 		switch {
 		case o.job != nil:
@@ -112,7 +113,7 @@ func (l *Leader) removeFinished() {
 
 // removeLater looks at an object again.
 func (l *Leader) removeLater(o finishedObject) {
-	o.due = l.millis() + removalAgain.Milliseconds()
+	o.due = l.post.Millis() + removalAgain.Milliseconds()
 	heap.Push(&l.finished.heap, o)
 }
 
@@ -120,16 +121,16 @@ func (l *Leader) removeLater(o finishedObject) {
 func (l *Leader) removeFinishedUnit(o finishedObject) {
 	u, key := o.unit, o.unit.record.Path().Key()
 	u.beginWrite(writeChange)
-	l.settle(decision{
-		compares: []record.Compare{record.ModRevIs(key, u.stored)},
-		ops:      []record.Op{record.Delete(key)},
-		done: func(outcome txn.Outcome, _ resource.Revision, err error) {
+	l.post.Settle(post.Decision{
+		Compares: []record.Compare{record.ModRevIs(key, u.stored)},
+		Ops:      []record.Op{record.Delete(key)},
+		Done: func(outcome txn.Outcome, _ resource.Revision, err error) {
 			u.finishWrite(writeChange)
 			switch {
 			case outcome == txn.Landed:
 				l.removeUnit(u)
 			default:
-				l.out.warn("removal_failed", "object", u.path, "outcome", outcome, "error", err)
+				l.post.Warn("removal_failed", "object", u.path, "outcome", outcome, "error", err)
 				l.notify(u)
 				l.removeLater(o)
 			}
@@ -152,23 +153,23 @@ func (l *Leader) removeFinishedJob(o finishedObject) {
 		return
 	}
 	key := record.JobKey(j.record.Namespace, j.record.Name)
-	d := decision{compares: []record.Compare{record.ModRevIs(key, j.stored)}, ops: []record.Op{record.Delete(key)}}
+	d := post.Decision{Compares: []record.Compare{record.ModRevIs(key, j.stored)}, Ops: []record.Op{record.Delete(key)}}
 	for _, u := range j.units {
-		d.ops = append(d.ops, record.Delete(u.record.Path().Key()))
+		d.Ops = append(d.Ops, record.Delete(u.record.Path().Key()))
 	}
 	j.beginWrite()
-	d.done = func(outcome txn.Outcome, _ resource.Revision, err error) {
+	d.Done = func(outcome txn.Outcome, _ resource.Revision, err error) {
 		j.finishWrite()
 		if outcome == txn.Landed {
 			l.forgetJob(j)
 			return
 		}
-		l.out.warn("removal_failed", "object", key, "outcome", outcome, "error", err)
+		l.post.Warn("removal_failed", "object", key, "outcome", outcome, "error", err)
 		l.removeLater(o)
 		l.notifyJob(j)
 		l.finishJob(j)
 	}
-	l.settle(d, key, func(_ []byte, found bool) bool { return !found })
+	l.post.Settle(d, key, func(_ []byte, found bool) bool { return !found })
 }
 
 // finishedHeap implements heap.Interface.

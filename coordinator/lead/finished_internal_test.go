@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/life"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
@@ -171,7 +172,7 @@ func TestRemovalsHaveARate(t *testing.T) {
 		x.give(SecondPassed{})
 		lost := 0
 		for len(x.asked) > 0 {
-			if lost++; lost%10 == 0 && x.asked[0].Kind == WriteKeys {
+			if lost++; lost%10 == 0 && x.asked[0].Kind == post.WriteKeys {
 				x.loses(true)
 			} else {
 				x.answer()
@@ -194,7 +195,7 @@ func TestARemovalThatIsRefused(t *testing.T) {
 	x.pass(5*time.Second + clockError)
 	x.give(SecondPassed{})
 	for e := x.next(); ; e = x.next() { // the store has no space for the removal
-		if e.Kind == WriteKeys {
+		if e.Kind == post.WriteKeys {
 			x.give(WriteAnswer{e.Token, txn.Conflict, 0, errors.New("no space")})
 			break
 		}
@@ -225,7 +226,7 @@ func TestADeletionThatIsRefusedDelaysTheRemoval(t *testing.T) {
 	x.ask(DeleteAllocation{Namespace: "default", Name: "a"})
 	x.give(SecondPassed{})
 	for e := x.next(); ; e = x.next() { // the store has no space for the deletion
-		if e.Kind == WriteKeys {
+		if e.Kind == post.WriteKeys {
 			x.give(WriteAnswer{e.Token, txn.Conflict, 0, errors.New("no space")})
 			break
 		}
@@ -247,8 +248,8 @@ func TestTheEndOfAUnitThatWaitedHasAnInstant(t *testing.T) {
 	u := x.submitLife("j", 1, `"suspend":true,`, "")
 	x.answers()
 	x.cancels(u.job, false)
-	if got := x.stored(u); got.Phase != string(api.Cancelled) || got.EndedMillis != x.millis() {
-		t.Errorf("the unit is %s at %d, want Cancelled at %d", got.Phase, got.EndedMillis, x.millis())
+	if got := x.stored(u); got.Phase != string(api.Cancelled) || got.EndedMillis != x.post.Millis() {
+		t.Errorf("the unit is %s at %d, want Cancelled at %d", got.Phase, got.EndedMillis, x.post.Millis())
 	}
 	x.check()
 }

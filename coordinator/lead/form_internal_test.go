@@ -32,7 +32,7 @@ func TestAPreemptionWithAnAlternativeIsTakenOver(t *testing.T) {
 	next.give(ResumeWork{})
 	next.clear()
 	next.hear(next.hosts["n1"])
-	next.tellsOf(grant.Grant{Tx: tx, Epoch: x.epoch, State: grant.Waiting, Members: members})
+	next.tellsOf(grant.Grant{Tx: tx, Epoch: x.post.Epoch(), State: grant.Waiting, Members: members})
 	u := next.units[b.path]
 	if u.attempt == nil || u.number != 2 || u.attempt.charges[0].Request[resource.GPU] != 3000 {
 		t.Fatalf("the next leader has alternative %d, want 2 with 3 GPUs", u.number)

@@ -19,7 +19,7 @@ func (l *Leader) seat(u *unit) {
 	if !rule.IsGang() {
 		return
 	}
-	place := &record.GangPlace{First: u.record.Sequence, SinceMillis: l.millis(), MinMembers: rule.MinMembers}
+	place := &record.GangPlace{First: u.record.Sequence, SinceMillis: l.post.Millis(), MinMembers: rule.MinMembers}
 	if g := l.groups[groupKey(u.record.Namespace, rule.ID)]; g != nil && !g.isOver() {
 		*place = *g.units[0].record.Gang
 		if !g.hasFormed() {
@@ -43,9 +43,9 @@ func (l *Leader) checkGroup(u *unit) *api.Status {
 		}
 		return nil
 	}
-	if ops := sched.GangOps * rule.MinMembers; ops > l.maxOps {
+	if ops := sched.GangOps * rule.MinMembers; ops > l.post.MaxOps() {
 		return api.Errorf(422, "spec.gangScheduling.minMembers: %d members of a group start in one transaction of %d operations, the store takes %d; raise etcd's --max-txn-ops, or submit a Job",
-			rule.MinMembers, ops, l.maxOps)
+			rule.MinMembers, ops, l.post.MaxOps())
 	}
 	g := l.groups[groupKey(ns, rule.ID)]
 	if g == nil || g.isOver() {
@@ -152,7 +152,7 @@ func (l *Leader) tryGroup(g *group, ready []*unit) *sched.Evidence {
 		return full
 	}
 	for _, u := range units {
-		u.beginTry(l.now)
+		u.beginTry(l.post.Now())
 	}
 	d := l.world().DecideGang(l.wantedOf(units))
 	l.wakeAt(d.Until)

@@ -22,8 +22,8 @@ func (l *Leader) taintFor(id resource.NodeID, s grant.WorkState) {
 	if s.Reason == grant.PrologFailed {
 		script = "prolog"
 	}
-	taint := record.Taint{Key: resource.ScriptFailedTaint, Value: script, Effect: string(constraint.NoSchedule), AddedMillis: l.millis()}
-	l.out.warn("node_tainted", "node", string(id), "taint", taint.Key, "member", s.Member, "message", fault)
+	taint := record.Taint{Key: resource.ScriptFailedTaint, Value: script, Effect: string(constraint.NoSchedule), AddedMillis: l.post.Millis()}
+	l.post.Warn("node_tainted", "node", string(id), "taint", taint.Key, "member", s.Member, "message", fault)
 	c := change{of: func(spec record.NodeSpec) (record.NodeSpec, *api.Status) {
 		if !slices.ContainsFunc(spec.Taints, func(t record.Taint) bool { return t.Key == taint.Key && t.Effect == taint.Effect }) {
 			spec.Taints = append(slices.Clone(spec.Taints), taint)
@@ -32,7 +32,7 @@ func (l *Leader) taintFor(id resource.NodeID, s grant.WorkState) {
 	}}
 	l.change(n, c, changeAttempts, func(status *api.Status) {
 		if status != nil {
-			l.out.warn("node_not_tainted", "node", string(id), "error", status.Message)
+			l.post.Warn("node_not_tainted", "node", string(id), "error", status.Message)
 		}
 	})
 }

@@ -3,6 +3,7 @@ package lead
 import (
 	"time"
 
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
@@ -38,16 +39,13 @@ func (l *Leader) housekeep() {
 			unapproved++
 		}
 	}
-	l.out.measure(MetricNodes, float64(ready))
-	l.out.measure(MetricSuspect, float64(suspect))
-	l.out.measure(MetricUnapproved, float64(unapproved))
-	l.out.measure(MetricQueued, float64(l.room.Order().Len()))
-	l.out.measure(MetricRunning, float64(len(l.attempts)))
-	l.requests.expire(instantOf(l.millis()).Add(-RequestLeaseTTL))
-	if l.now.Sub(l.leasedAt) > time.Hour {
-		l.leasedAt = l.now
-		l.out.add(Effect{Kind: GrantLease})
-	}
+	l.post.Measure(post.MetricNodes, float64(ready))
+	l.post.Measure(post.MetricSuspect, float64(suspect))
+	l.post.Measure(post.MetricUnapproved, float64(unapproved))
+	l.post.Measure(post.MetricQueued, float64(l.room.Order().Len()))
+	l.post.Measure(post.MetricRunning, float64(len(l.attempts)))
+	l.requests.expire(post.InstantOf(l.post.Millis()).Add(-RequestLeaseTTL))
+	l.post.RenewLease()
 	l.compact()
 	l.collect()
 	l.removeFinished()
@@ -74,11 +72,11 @@ const compactEvery = 5 * time.Minute
 // embedded store does the same by itself; whoever is first, the other finds it
 // done.
 func (l *Leader) compact() {
-	if l.now.Sub(l.compactedAt) < compactEvery {
+	if l.post.Now().Sub(l.compactedAt) < compactEvery {
 		return
 	}
-	l.compactedAt = l.now
-	l.out.add(Effect{Kind: CompactStore, Revision: l.compactRev})
+	l.compactedAt = l.post.Now()
+	l.post.Add(post.Effect{Kind: post.CompactStore, Revision: l.compactRev})
 }
 
 // collect deletes terminal records that are old enough: every member has
@@ -86,7 +84,7 @@ func (l *Leader) compact() {
 // that a victim's record names stays as long as that: were it absent, the next
 // leader could take the preemptor for undecided and adopt it.
 func (l *Leader) collect() {
-	before := l.now.Add(-l.rules.RecordRetention)
+	before := l.post.Now().Add(-l.rules.RecordRetention)
 	if !l.retired.hasOld(before) {
 		return
 	}
@@ -100,14 +98,14 @@ func (l *Leader) collect() {
 	if len(old) == 0 {
 		return
 	}
-	var d decision
+	var d post.Decision
 	for _, r := range old {
-		d.ops = append(d.ops, record.Delete(record.TxKey(r.tx)))
+		d.Ops = append(d.Ops, record.Delete(record.TxKey(r.tx)))
 		if l.retired.ready[r.tx] {
-			d.ops = append(d.ops, record.Delete(record.ReadyKey(r.tx)))
+			d.Ops = append(d.Ops, record.Delete(record.ReadyKey(r.tx)))
 		}
 	}
-	d.done = func(o txn.Outcome, _ resource.Revision, _ error) {
+	d.Done = func(o txn.Outcome, _ resource.Revision, _ error) {
 		l.retired.finishCollection(old)
 		if o == txn.Landed {
 			for _, r := range old {
@@ -117,5 +115,5 @@ func (l *Leader) collect() {
 		}
 		l.retired.putBack(old) // once more later
 	}
-	l.submit(d)
+	l.post.Submit(d)
 }

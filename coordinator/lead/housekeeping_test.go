@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/coordinator/txn"
@@ -69,13 +70,13 @@ func TestACollectionThatDidNotLandIsTriedAgain(t *testing.T) {
 // TestTheRoundsOfTheLeader: what it does once in a while, and not a moment earlier.
 func TestTheRoundsOfTheLeader(t *testing.T) {
 	for name, c := range map[string]struct {
-		kind  effectKind
+		kind  post.Kind
 		first bool // in the first round
 		every time.Duration
 	}{
-		"history is compacted":        {CompactStore, true, compactEvery},
-		"request ids get a new lease": {GrantLease, false, time.Hour + 1},
-		"fences are looked for":       {ReadFenceKeys, true, time.Minute},
+		"history is compacted":        {post.CompactStore, true, compactEvery},
+		"request ids get a new lease": {post.GrantLease, false, time.Hour + 1},
+		"fences are looked for":       {post.ReadFenceKeys, true, time.Minute},
 	} {
 		x := newScene(t)
 		for i, step := range []struct {
@@ -112,55 +113,6 @@ func TestADifferenceIsActedOnWhenItLasts(t *testing.T) {
 	x.clear()
 	if x.do(x.audit); len(x.commands()) > 0 {
 		t.Errorf("who is not connected is asked: %v", x.commands())
-	}
-}
-
-// TestAlarmsRingInTheirOrder: by their instants, and of one instant in the order in
-// which they were set; what is cancelled stays silent.
-func TestAlarmsRingInTheirOrder(t *testing.T) {
-	x := newScene(t)
-	var rang []string
-	set := func(wait time.Duration, name string) *alarm {
-		return x.after(wait, func() { rang = append(rang, name) })
-	}
-	var cancelled *alarm
-	x.do(func() {
-		set(3, "late")
-		set(2, "first of two")
-		cancelled = set(2, "cancelled")
-		set(2, "second of two")
-		set(1, "early")
-		x.cancel(cancelled)
-		x.cancel(cancelled)
-		x.cancel(nil)
-	})
-	x.pass(1)
-	if want := []string{"early"}; !slices.Equal(rang, want) {
-		t.Errorf("at 1 %v, want %v", rang, want)
-	}
-	x.pass(1)
-	x.do(func() { x.cancel(cancelled) })
-	x.pass(1)
-	if want := []string{"early", "first of two", "second of two", "late"}; !slices.Equal(rang, want) {
-		t.Errorf("at 3 %v, want %v", rang, want)
-	}
-}
-
-// TestAWakeUpIsAskedForOnce: an earlier alarm asks anew, a later one does not.
-func TestAWakeUpIsAskedForOnce(t *testing.T) {
-	x := newScene(t)
-	for i, c := range []struct {
-		wait time.Duration
-		asks bool
-	}{{5, true}, {5, false}, {6, false}, {4, true}} {
-		x.clear()
-		if x.do(func() { x.after(c.wait, func() {}) }); x.did(WakeAt) != c.asks {
-			t.Errorf("step %d: asks %t", i, !c.asks)
-		}
-	}
-	x.clear()
-	if x.pass(4); !x.did(WakeAt) {
-		t.Error("nobody asks for the next alarm")
 	}
 }
 

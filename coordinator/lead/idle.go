@@ -35,7 +35,7 @@ func (l *Leader) idleRule(namespace string) (r idle.Rule, then string, ruled boo
 // judgeIdle looks at the use of the units on a node that has reported.
 func (l *Leader) judgeIdle(n *node) {
 	for _, tx := range l.attemptsOn(n.view.ID) {
-		if a := l.attempts[tx]; a != nil && a.isJudgedIdle(l.now) {
+		if a := l.attempts[tx]; a != nil && a.isJudgedIdle(l.post.Now()) {
 			l.judgeIdleOf(a)
 		}
 	}
@@ -50,13 +50,13 @@ func (l *Leader) judgeIdleOf(a *attempt) {
 		}
 		return
 	}
-	a.noteJudgedIdle(l.now)
+	a.noteJudgedIdle(l.post.Now())
 	use := a.takeUse(l.countersOf(a), r)
 	switch {
 	case use == idle.Used && a.ready.IdleMillis != 0:
 		l.writeIdle(a, 0, 0)
 	case use != idle.Used && !a.isIdleBy(r) && a.gpus.Idle() >= r.For:
-		l.writeIdle(a, l.millis()-a.gpus.Idle().Milliseconds(), int32(r.Below))
+		l.writeIdle(a, l.post.Millis()-a.gpus.Idle().Milliseconds(), int32(r.Below))
 	case use != idle.Used:
 		l.actOnIdle(a.unit.job, r, then)
 	}
@@ -134,10 +134,10 @@ func counterOf(use *record.Use, member int, uuid string) (idle.Counter, bool) {
 // writeIdle writes since when a unit is idle, 0 for a unit that is not, and acts on that once the
 // store has it.
 func (l *Leader) writeIdle(a *attempt, since int64, below int32) {
-	if !l.readyPace.Take(l.now, readyRate) {
+	if !l.readyPace.Take(l.post.Now(), readyRate) {
 		return // the next report tries again
 	}
-	l.out.info("gpus_idle", "unit", a.unit.path, "idle", since != 0, "below_percent", below)
+	l.post.Info("gpus_idle", "unit", a.unit.path, "idle", since != 0, "below_percent", below)
 	r := a.ready.Ready
 	r.IdleMillis, r.IdleBelow = since, below
 	l.putReady(a, r)
@@ -161,7 +161,7 @@ func (l *Leader) actOnIdle(j *job, r idle.Rule, then string) {
 		a := u.attempt
 		switch {
 		case a == nil:
-		case u.ending != nil, a.notice != nil, a.machine.State() != txn.Committed, !a.isIdleBy(r), l.millis()-a.ready.IdleMillis < r.For.Milliseconds():
+		case u.ending != nil, a.notice != nil, a.machine.State() != txn.Committed, !a.isIdleBy(r), l.post.Millis()-a.ready.IdleMillis < r.For.Milliseconds():
 			return
 		case latest == nil || latest.ready.IdleMillis < a.ready.IdleMillis:
 			latest = a
@@ -186,7 +186,7 @@ func (l *Leader) actOnIdle(j *job, r idle.Rule, then string) {
 func (l *Leader) endIdle(u *unit, text string) {
 	text = string(record.Idle) + ": " + text
 	u.attempt.setOutcome(&record.Outcome{Phase: string(api.Failed), End: record.Idle, Message: text})
-	l.out.info("idle_job_ended", "unit", u.path, "message", text)
+	l.post.Info("idle_job_ended", "unit", u.path, "message", text)
 	l.end(u, txn.ReleaseAsked{GraceSeconds: DefaultGrace, Reason: text})
 }
 
@@ -204,12 +204,12 @@ func (l *Leader) suspendIdle(j *job, text string) {
 		change.rec.Suspended = text
 		change.then = func(refused *api.Status) {
 			if refused != nil {
-				l.out.warn("idle_job_not_suspended", "job", j.record.Namespace+"/"+j.record.Name, "error", refused.Message)
+				l.post.Warn("idle_job_not_suspended", "job", j.record.Namespace+"/"+j.record.Name, "error", refused.Message)
 			}
 		}
-		l.out.info("idle_job_suspended", "job", j.record.Namespace+"/"+j.record.Name, "message", text)
+		l.post.Info("idle_job_suspended", "job", j.record.Namespace+"/"+j.record.Name, "message", text)
 		l.writeJobChange(change)
 		return
 	}
-	l.out.warn("idle_job_not_suspended", "job", j.record.Namespace+"/"+j.record.Name, "error", status.Message)
+	l.post.Warn("idle_job_not_suspended", "job", j.record.Namespace+"/"+j.record.Name, "error", status.Message)
 }

@@ -108,7 +108,7 @@ func TestAUnitIsIdleAfterItsTimeAlone(t *testing.T) {
 	x := newIdleScene(t, anHour)
 	u := x.runs("train", 2, gangOfTwo).units[0]
 	x.works(u, time.Minute, 100, true)
-	since := x.millis()
+	since := x.post.Millis()
 	for range 59 {
 		x.works(u, time.Minute, 9, true)
 	}

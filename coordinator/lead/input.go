@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/coordinator/decisions"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/fit"
@@ -28,14 +29,14 @@ type (
 	// WriteAnswer answers WriteKeys. Revision is set where the write landed; Err
 	// explains another outcome.
 	WriteAnswer struct {
-		Token    Token
+		Token    post.Token
 		Outcome  txn.Outcome
 		Revision resource.Revision
 		Err      error
 	}
 	// ReadAnswer answers ReadKey. Revision is the store's at the read.
 	ReadAnswer struct {
-		Token    Token
+		Token    post.Token
 		Kv       record.KV
 		Found    bool
 		Revision resource.Revision
@@ -43,7 +44,7 @@ type (
 	// NodeReadAnswer answers ReadNodeKeys. Certified is zero where the node has no
 	// certificate.
 	NodeReadAnswer struct {
-		Token     Token
+		Token     post.Token
 		Kvs       []record.KV
 		Certified record.KV
 		Err       error
@@ -130,25 +131,23 @@ func (ResumeWork) input()      {}
 func (NodeThrottled) input()   {}
 
 // Apply takes one input at a time and appends its effects to out.
-func (l *Leader) Apply(now time.Time, in Input, out []Effect) []Effect {
+func (l *Leader) Apply(now time.Time, in Input, out []post.Effect) []post.Effect {
 	return l.handle(now, out, func() { l.react(in); l.writeSeats() })
 }
 
 // handle runs f as the handling of one input.
-func (l *Leader) handle(now time.Time, out []Effect, f func()) []Effect {
-	l.setNow(now)
-	l.out.effects = out
+func (l *Leader) handle(now time.Time, out []post.Effect, f func()) []post.Effect {
+	l.post.Begin(now, out)
 	f()
 	l.followChanges()
 	l.takeQueueNews()
 	l.advanceReconciliation()
 	l.recheckWaiters()
-	out, l.out.effects = l.out.effects, nil
-	return out
+	return l.post.Take()
 }
 
 // Pass tries to place the waiting units and appends the effects to out.
-func (l *Leader) Pass(now time.Time, out []Effect) []Effect {
+func (l *Leader) Pass(now time.Time, out []post.Effect) []post.Effect {
 	return l.handle(now, out, func() { l.schedule(); l.writeSeats() })
 }
 
@@ -158,29 +157,20 @@ func (l *Leader) react(in Input) {
 		l.agentEvent(in.Event)
 	case WriteAnswer:
 		l.reached = max(l.reached, in.Revision)
-		if done, waits := l.writes[in.Token]; waits {
-			delete(l.writes, in.Token)
-			done(in.Outcome, in.Revision, in.Err)
-		}
+		l.post.Wrote(in.Token, in.Outcome, in.Revision, in.Err)
 	case ReadAnswer:
 		l.reached = max(l.reached, in.Revision)
-		if answer, waits := l.reads[in.Token]; waits {
-			delete(l.reads, in.Token)
-			answer(in.Kv, in.Found, in.Revision)
-		}
+		l.post.HasRead(in.Token, in.Kv, in.Found, in.Revision)
 	case NodeReadAnswer:
-		if answer, waits := l.nodeReads[in.Token]; waits {
-			delete(l.nodeReads, in.Token)
-			answer(in)
-		}
+		l.post.HasReadNode(in.Token, post.NodeKeys{Kvs: in.Kvs, Certified: in.Certified, Err: in.Err})
 	case FenceReadAnswer:
 		l.retireFences(in.Found)
 	case LeaseAnswer:
-		l.requestLease = in.Lease
+		l.post.TakeLease(in.Lease)
 	case CompactAnswer:
 		l.compactRev = in.Revision
 	case AlarmDue:
-		l.runDueAlarms()
+		l.post.Ring()
 	case SecondPassed:
 		l.housekeep()
 	case ResignAllowed:
@@ -218,7 +208,7 @@ func (l *Leader) react(in Input) {
 	case NodeThrottled:
 		if n := l.nodes[in.Node]; n != nil {
 			n.setLoud(in.Until)
-			n.setTripped(l.now)
+			n.setTripped(l.post.Now())
 		}
 	}
 }

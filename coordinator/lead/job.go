@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
@@ -24,7 +25,7 @@ type job struct {
 	// view does not have the job.
 	needs []*awaited
 	// priorities is the alarm at which the priorities of the units are looked at.
-	priorities *alarm
+	priorities *post.Alarm
 	// then runs, once, after the next change.
 	then []func()
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/count"
 	"github.com/musterd/muster/coordinator/lead/form"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/lead/refusal"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
@@ -54,7 +55,7 @@ func (l *Leader) changeNamedJob(c *call, namespace, name string, build func(*job
 // changeJob changes a job once no other Txn writes its key, and none the units that the
 // change writes.
 func (l *Leader) changeJob(c *call, j *job, build func(*job) (*jobChange, *unit, *api.Status), result func(*jobChange) any) {
-	defer l.actFor(c)()
+	defer l.post.ActFor(&c.author)()
 	switch {
 	case c.over:
 		return
@@ -158,7 +159,7 @@ func (l *Leader) refusesMove(change *jobChange) *api.Status {
 // fitsTxn refuses a change that one transaction of the store cannot hold.
 func (l *Leader) fitsTxn(change *jobChange) *api.Status {
 	ops := opsOfJob + opsOfMoved*len(change.moved) + opsOfAdded*len(change.added)
-	if ops <= l.maxOps {
+	if ops <= l.post.MaxOps() {
 		return nil
 	}
 	field := "spec.parallelism"
@@ -169,7 +170,7 @@ func (l *Leader) fitsTxn(change *jobChange) *api.Status {
 		field = "spec.queue"
 	}
 	return api.Errorf(422, "%s: the change moves %d units and adds %d: storing it takes %d operations, the store takes %d in one transaction",
-		field, len(change.moved), len(change.added), ops, l.maxOps)
+		field, len(change.moved), len(change.added), ops, l.post.MaxOps())
 }
 
 // writeJobChange writes a change. The moved and the added units are held until the
@@ -177,9 +178,9 @@ func (l *Leader) fitsTxn(change *jobChange) *api.Status {
 func (l *Leader) writeJobChange(change *jobChange) {
 	j, rec := change.job, change.rec
 	key := record.JobKey(rec.Namespace, rec.Name)
-	d := decision{
-		compares: []record.Compare{record.ModRevIs(key, j.stored)},
-		ops:      []record.Op{record.Put(key, record.MustEncode(rec))},
+	d := post.Decision{
+		Compares: []record.Compare{record.ModRevIs(key, j.stored)},
+		Ops:      []record.Op{record.Put(key, record.MustEncode(rec))},
 	}
 	j.beginWrite()
 	l.census.set(j.units[0], count.OfUnit(&j.units[0].record, nil).Plus(count.OfJob(&rec, change.doc)))
@@ -187,19 +188,18 @@ func (l *Leader) writeJobChange(change *jobChange) {
 		u.beginWrite(writeChange)
 		l.offer(u)
 		at, unit := u.record.Path().Key(), change.placed(u.record)
-		d.compares = append(d.compares, record.ModRevIs(at, u.stored))
-		d.ops = append(append(d.ops, u.movingOps(unit)...), record.Put(at, record.MustEncode(unit)))
+		d.Compares = append(d.Compares, record.ModRevIs(at, u.stored))
+		d.Ops = append(append(d.Ops, u.movingOps(unit)...), record.Put(at, record.MustEncode(unit)))
 	}
 	for _, u := range change.added {
-		l.counter++
-		u.setSequence(record.Sequence{Epoch: l.epoch, Counter: l.counter})
+		u.setSequence(l.post.NextArrival())
 		u.beginWrite(writeCreation)
 		l.add(u)
 		at := u.record.Path().Key()
-		d.compares = append(d.compares, record.Absent(at))
-		d.ops = append(d.ops, record.Put(at, record.MustEncode(u.record)), record.Put(u.record.Order().Key(), record.MustEncode(l.orderOf(u))))
+		d.Compares = append(d.Compares, record.Absent(at))
+		d.Ops = append(d.Ops, record.Put(at, record.MustEncode(u.record)), record.Put(u.record.Order().Key(), record.MustEncode(l.orderOf(u))))
 	}
-	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
+	d.Done = func(o txn.Outcome, rev resource.Revision, err error) {
 		j.finishWrite()
 		if o == txn.Landed {
 			l.takeJobChange(change, rev)
@@ -211,7 +211,7 @@ func (l *Leader) writeJobChange(change *jobChange) {
 		l.notifyJob(j)
 		l.finishJob(j) // its units may have ended meanwhile
 	}
-	l.settle(d, key, func(value []byte, found bool) bool {
+	l.post.Settle(d, key, func(value []byte, found bool) bool {
 		written, err := record.Decode[record.Job](key, value)
 		return found && err == nil && written.UID == rec.UID && bytes.Equal(written.Document, rec.Document) && isSameBoost(written.Boost, rec.Boost)
 	})

@@ -188,7 +188,7 @@ func TestOfARefusalAFewReasonsAreKept(t *testing.T) {
 func TestAnotherHostForgetsTheAmountsOfTheOneBefore(t *testing.T) {
 	n, _, _ := voter(t)
 	tx := resource.NewTxID("u", 1, 1, resource.Nonce{})
-	n.confirm(tx, []grant.Member{{Assignment: fitted(t, n, resource.Request{GPUs: 8, CPU: 8000})}}, nil, false, &outbox{})
+	n.confirm(tx, []grant.Member{{Assignment: fitted(t, n, resource.Request{GPUs: 8, CPU: 8000})}}, nil, false, quiet())
 	profile, err := fake.Lookup("gpu2")
 	if err != nil {
 		t.Fatal(err)

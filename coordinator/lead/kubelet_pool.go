@@ -50,7 +50,7 @@ func (n *node) pooledPart(device int) resource.Milli {
 // sendKubeletPool sends the operators' part to an agent that follows another one.
 func (l *Leader) sendKubeletPool(n *node) {
 	if wanted := poolOf(n.spec); n.connected && n.specRev != 0 && !wanted.Equal(n.kubeletPool) {
-		l.out.command(n.view.ID, wanted.Clone())
+		l.post.Command(n.view.ID, wanted.Clone())
 	}
 }
 

@@ -1,56 +1,39 @@
 package lead
 
 import (
-	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/musterd/muster/coordinator/decisions"
 	"github.com/musterd/muster/coordinator/lead/edit"
-	"github.com/musterd/muster/coordinator/lead/entries"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/lead/vacancy"
 	"github.com/musterd/muster/coordinator/pace"
 	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
 
 // Leader is one term of office as a value: everything that the leader keeps in
 // memory. It takes inputs (apply), schedules (pass) and leaves effects; it reads
-// no clock, starts no goroutine and calls nobody (input.go, effect.go). The term
+// no clock, starts no goroutine and calls nobody (input.go, post). The term
 // around it owns it and does the rest.
 //
 // Invariant: every attempt is in attempts exactly while its machine has not
 // ended; quotas charge exactly the transactions in attempts.
 type Leader struct {
-	rules  Rules
-	epoch  resource.Epoch
-	held   record.Compare // of the leader's key
-	maxOps int            // that the store takes in one Txn
+	rules Rules
+	held  record.Compare // of the leader's key
 
-	out    outbox
-	alarms alarms
-	// random draws nonces and uids; its seed comes with the term.
-	random interface{ Read([]byte) (int, error) }
-
-	lastToken Token
-	writes    map[Token]func(txn.Outcome, resource.Revision, error)
-	reads     map[Token]func(kv record.KV, found bool, revision resource.Revision)
-	nodeReads map[Token]func(NodeReadAnswer)
+	post *post.Post
 
 	// calls are requests without an answer, by the clients' tokens; waiters those of
 	// them that wait for a unit; changed the units that have changed in this input.
-	calls    map[Token]*call
+	calls    map[post.Token]*call
 	waiters  map[*unit][]*waiter
 	changed  []*unit
-	settling map[Token]func()
-	acting   *call // whose request is being carried out now; nil for none
-	entries  entries.Hour
+	settling map[post.Token]func()
 
-	elected time.Time         // when the term began
 	reached resource.Revision // the newest of the store that an answer had
 	idle    uint64            // messages that said nothing new
-	counter uint64            // of attempts and arrivals in this epoch
 
 	view
 	requests requests
@@ -59,7 +42,7 @@ type Leader struct {
 	generation uint64
 	adoptions  map[resource.TxID]*adoption // that are under way
 	// alarm wakes those over the quota of trees; nil where none waits for a time.
-	alarm *alarm
+	alarm *post.Alarm
 
 	reconciling    bool            // a node is
 	reconciliation *reconciliation // of that node; nil: none is
@@ -69,10 +52,8 @@ type Leader struct {
 	recovered []recovered  // transactions to go on with, until resumes
 	config    []edit.Write // of the configuration, that are not durable yet
 
-	requestLease record.LeaseID
 	compactedAt  time.Time
 	compactRev   resource.Revision // the store's revision at compactedAt
-	leasedAt     time.Time
 	retired      retired
 	readyPace    pace.Bucket
 	waiting      waitingNews
@@ -106,31 +87,13 @@ type Beginning struct {
 // NewLeader returns a leader that knows nothing yet; Load comes next.
 func NewLeader(b Beginning) *Leader {
 	return &Leader{
-		rules: b.Rules, epoch: b.Epoch, held: b.Held, maxOps: b.MaxOps, random: rand.NewChaCha8(b.Seed),
+		rules: b.Rules, held: b.Held, post: post.New(b.Epoch, b.MaxOps, b.Now, b.Seed),
 		view:       newView(&b.Rules, resource.Revision(b.Epoch), b.Now),
-		generation: 1, leasedAt: b.Now, elected: b.Now,
-		retired: newRetired(), partly: vacancy.New(),
-		activity:  newActivity(),
-		writes:    map[Token]func(txn.Outcome, resource.Revision, error){},
-		reads:     map[Token]func(record.KV, bool, resource.Revision){},
-		nodeReads: map[Token]func(NodeReadAnswer){},
-		calls:     map[Token]*call{}, waiters: map[*unit][]*waiter{}, settling: map[Token]func(){},
+		generation: 1,
+		retired:    newRetired(), partly: vacancy.New(),
+		activity: newActivity(),
+		calls:    map[post.Token]*call{}, waiters: map[*unit][]*waiter{}, settling: map[post.Token]func(){},
 	}
-}
-
-// nextTx draws an attempt's identifier.
-func (l *Leader) nextTx(unit resource.UnitUID) resource.TxID {
-	l.counter++ // model: mutant ATTEMPT_REUSED
-	var nonce resource.Nonce
-	l.random.Read(nonce[:])
-	return resource.NewTxID(unit, l.epoch, l.counter, nonce)
-}
-
-// uid draws the identity of an object that the leader makes.
-func (l *Leader) uid(prefix string) string {
-	var b [16]byte
-	l.random.Read(b[:])
-	return formatUID(prefix, b)
 }
 
 // notify notes that a unit has changed, for the requests that wait for the unit or
@@ -157,11 +120,6 @@ func (l *Leader) notifyJob(j *job) {
 // goOnWith goes on with the steps that wait for a job.
 func (l *Leader) goOnWith(j *job) {
 	for _, then := range j.takeThen() {
-		l.after(0, then)
+		l.post.After(0, then)
 	}
-}
-
-func formatUID(prefix string, b [16]byte) string {
-	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
-	return fmt.Sprintf("%s-%x-%x-%x-%x-%x", prefix, b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/grant"
@@ -22,27 +23,27 @@ func benched(b *testing.B) *story {
 }
 
 // only returns the one effect of a kind.
-func only(b *testing.B, kind func(lead.Effect) bool, effects []lead.Effect) lead.Effect {
+func only(b *testing.B, kind func(post.Effect) bool, effects []post.Effect) post.Effect {
 	for _, e := range effects {
 		if kind(e) {
 			return e
 		}
 	}
 	b.Fatalf("the effect is not among %d", len(effects))
-	return lead.Effect{}
+	return post.Effect{}
 }
 
-func isWrite(e lead.Effect) bool { return e.Kind == lead.WriteKeys }
+func isWrite(e post.Effect) bool { return e.Kind == post.WriteKeys }
 
 // BenchmarkVoteAndCommit is the leader's part of an allocation after its Reserve
 // was sent: the agent's vote, and the store's answer to the commit. Submission
 // and end are left out of the time.
 func BenchmarkVoteAndCommit(b *testing.B) {
 	s := benched(b)
-	buffer := make([]lead.Effect, 0, 64)
+	buffer := make([]post.Effect, 0, 64)
 	assignment := resource.Assignment{}
 	revision := resource.Revision(1000)
-	apply := func(in lead.Input) []lead.Effect {
+	apply := func(in lead.Input) []post.Effect {
 		buffer = s.l.Apply(s.now, in, buffer[:0])
 		return s.l.Pass(s.now, buffer)
 	}
@@ -106,7 +107,7 @@ func BenchmarkPass(b *testing.B) {
 			if _, _, _, queued := s.l.Sizes(); queued != 1000 {
 				b.Fatalf("%d units wait, want 1000", queued)
 			}
-			buffer := make([]lead.Effect, 0, 64)
+			buffer := make([]post.Effect, 0, 64)
 			woken := s.l.WakeUps()
 			ban := &record.Ban{Reason: "benchmark"}
 			b.ReportAllocs()
@@ -127,13 +128,13 @@ func BenchmarkPass(b *testing.B) {
 
 // BenchmarkEffects is the cost of nine effects in a slice that is used again.
 func BenchmarkEffects(b *testing.B) {
-	buffer := make([]lead.Effect, 0, 16)
+	buffer := make([]post.Effect, 0, 16)
 	at := time.Now()
 	b.ReportAllocs()
 	for b.Loop() {
 		buffer = buffer[:0]
 		for i := range 9 {
-			buffer = append(buffer, lead.Effect{Kind: lead.WakeAt, Token: lead.Token(i), At: at})
+			buffer = append(buffer, post.Effect{Kind: post.WakeAt, Token: post.Token(i), At: at})
 		}
 		clear(buffer)
 	}

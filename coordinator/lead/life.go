@@ -33,8 +33,8 @@ func (l *Leader) setHolds(j *job) (changed []*unit) {
 			u.setHold(noHold)
 			changed = append(changed, u)
 		}
-		u.boundRetry(l.millis())
-		switch wait := u.untilRetry(l.millis()); {
+		u.boundRetry(l.post.Millis())
+		switch wait := u.untilRetry(l.post.Millis()); {
 		case wait > 0 && u.waiting() && u.hold != holdDelay:
 			u.setHold(holdDelay)
 			changed = append(changed, u)
@@ -91,11 +91,11 @@ func (l *Leader) loadHolds() error {
 
 // awaitRetry sets the alarm for the next try of a unit.
 func (l *Leader) awaitRetry(u *unit) {
-	wait := u.untilRetry(l.millis())
+	wait := u.untilRetry(l.post.Millis())
 	if wait <= 0 || u.hold != holdDelay {
 		return
 	}
-	l.after(wait, func() {
+	l.post.After(wait, func() {
 		if !u.gone && u.job != nil {
 			l.holdUnits(u.job)
 			l.awaitRetry(u)
@@ -126,7 +126,7 @@ func (l *Leader) startsAgain(a *attempt, r *record.Unit) bool {
 	}
 	if o.Retry > 0 {
 		delay := life.Delay(o.Retry)
-		next := l.millis() + delay.Milliseconds()
+		next := l.post.Millis() + delay.Milliseconds()
 		if t, limited := limitOf(a); limited && t.end() <= next && t.outcome.Phase == string(api.Failed) {
 			r.Phase, r.End = t.outcome.Phase, record.RetryBeyondDeadline
 			r.Reason = fmt.Sprintf("%s; not tried again: the next try, %s later, would start after the %s of activeDeadlineSeconds", o.Message, delay, t.length)

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/lead/refusal"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
@@ -36,13 +37,13 @@ func (l *Leader) removeUnit(u *unit) {
 func (l *Leader) enqueue(u *unit) {
 	u.beginWrite(writeCreation)
 	key := u.record.Path().Key()
-	l.settleCreation(u.creating(), decision{
-		compares: append([]record.Compare{record.Absent(key)}, u.create.compares...),
-		ops: append([]record.Op{
+	l.post.SettleCreation(u.creating(), post.Decision{
+		Compares: append([]record.Compare{record.Absent(key)}, u.create.compares...),
+		Ops: append([]record.Op{
 			record.Put(key, record.MustEncode(u.record)),
 			record.Put(u.record.Order().Key(), record.MustEncode(l.orderOf(u))),
 		}, u.create.ops...),
-		done: func(o txn.Outcome, rev resource.Revision, err error) { l.enqueued(u, o, rev, err) },
+		Done: func(o txn.Outcome, rev resource.Revision, err error) { l.enqueued(u, o, rev, err) },
 	})
 }
 
@@ -98,7 +99,7 @@ func (l *Leader) undoCreation(u *unit) {
 }
 
 // end asks for a unit's release now.
-func (l *Leader) end(u *unit, asked txn.ReleaseAsked) { l.endSince(u, asked, l.millis()) }
+func (l *Leader) end(u *unit, asked txn.ReleaseAsked) { l.endSince(u, asked, l.post.Millis()) }
 
 // endSince asks for a unit's release, however far it is, because of a request at
 // an instant, in milliseconds.
@@ -106,7 +107,7 @@ func (l *Leader) endSince(u *unit, asked txn.ReleaseAsked, instant int64) {
 	if u.ending != nil {
 		return
 	}
-	u.askEnd(asked, instant, l.acting)
+	u.askEnd(asked, instant, l.post.Acting())
 	switch {
 	case u.attempt != nil:
 		l.step(u.attempt, *u.ending)
@@ -128,19 +129,19 @@ func (l *Leader) writeWish(u *unit) {
 	if a == nil || u.job != nil || u.ending == nil || u.wish == endDurable || u.writing == writeWish || a.machine.State() != txn.Evicting || a.machine.By() == "" {
 		return
 	}
-	defer l.actFor(u.asker)()
+	defer l.post.ActFor(u.asker)()
 	u.beginWrite(writeWish)
 	key, unit := u.record.Path().Key(), u.record
 	unit.Ending = &record.Cancellation{Reason: u.ending.Reason, GraceSeconds: u.ending.GraceSeconds, GraceKept: u.ending.Kept, AskedMillis: u.asked, Remove: true}
-	l.settle(decision{
-		compares: []record.Compare{record.ModRevIs(key, u.stored)},
-		ops:      []record.Op{record.Put(key, record.MustEncode(unit))},
-		done: func(o txn.Outcome, rev resource.Revision, err error) {
+	l.post.Settle(post.Decision{
+		Compares: []record.Compare{record.ModRevIs(key, u.stored)},
+		Ops:      []record.Op{record.Put(key, record.MustEncode(unit))},
+		Done: func(o txn.Outcome, rev resource.Revision, err error) {
 			u.finishWrite(writeWish)
 			if o == txn.Landed {
 				u.keepWish(unit.Ending, rev)
 			} else { // another Txn of the unit's was first, and ends it
-				l.out.info("wish_not_written", "unit", u.path, "outcome", o, "error", err)
+				l.post.Info("wish_not_written", "unit", u.path, "outcome", o, "error", err)
 			}
 			l.notify(u)
 		},
@@ -161,28 +162,28 @@ func (l *Leader) endQueued(u *unit) {
 		l.enqueue(u)
 		return
 	}
-	defer l.actFor(u.asker)()
+	defer l.post.ActFor(u.asker)()
 	u.beginWrite(writeEnd)
 	key := u.record.Path().Key()
-	d := decision{compares: []record.Compare{record.ModRevIs(key, u.stored)}}
+	d := post.Decision{Compares: []record.Compare{record.ModRevIs(key, u.stored)}}
 	if u.queued {
-		d.ops = append(d.ops, record.Delete(u.record.Order().Key()))
+		d.Ops = append(d.Ops, record.Delete(u.record.Order().Key()))
 	}
 	unit := u.record
 	unit.Phase, unit.Reason = string(api.Cancelled), u.ending.Reason
-	unit.Ended, unit.EndedMillis = l.stamp(), l.millis()
+	unit.Ended, unit.EndedMillis = l.post.Stamp(), l.post.Millis()
 	if u.job == nil || u.record.Replaces {
-		d.ops = append(d.ops, record.Delete(key))
+		d.Ops = append(d.Ops, record.Delete(key))
 	} else {
-		d.ops = append(d.ops, record.Put(key, record.MustEncode(unit)))
+		d.Ops = append(d.Ops, record.Put(key, record.MustEncode(unit)))
 	}
 	var write func()
-	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
+	d.Done = func(o txn.Outcome, rev resource.Revision, err error) {
 		if o != txn.Landed {
-			l.out.warn("end_failed", "unit", u.path, "outcome", o, "error", err)
+			l.post.Warn("end_failed", "unit", u.path, "outcome", o, "error", err)
 		}
 		if o != txn.Landed && u.job != nil && (u.job.record.Cancelled != nil || u.record.Replaces || u.isSurplus() || u.job.whyUnwanted() != "") {
-			l.after(lastBackoff, write) // the cause is durable: nobody asks for the end again
+			l.post.After(lastBackoff, write) // the cause is durable: nobody asks for the end again
 			return
 		}
 		u.finishWrite(writeEnd)
@@ -198,7 +199,7 @@ func (l *Leader) endQueued(u *unit) {
 		l.finish(u)
 	}
 	write = func() {
-		l.settle(d, key, func(value []byte, found bool) bool {
+		l.post.Settle(d, key, func(value []byte, found bool) bool {
 			rec, err := record.Decode[record.Unit](key, value)
 			return !found || u.job != nil && err == nil && api.Phase(rec.Phase).Ended()
 		})
@@ -245,22 +246,22 @@ func (l *Leader) finishJob(j *job) {
 	key := record.JobKey(j.record.Namespace, j.record.Name)
 	rec := j.record
 	rec.Phase, rec.Reason, rec.Message = string(phase), reason, message
-	rec.Ended, rec.EndedMillis = l.stamp(), l.millis()
-	d := decision{compares: []record.Compare{record.ModRevIs(key, j.stored)}}
+	rec.Ended, rec.EndedMillis = l.post.Stamp(), l.post.Millis()
+	d := post.Decision{Compares: []record.Compare{record.ModRevIs(key, j.stored)}}
 	if remove {
-		d.ops = append(d.ops, record.Delete(key))
+		d.Ops = append(d.Ops, record.Delete(key))
 		for _, u := range j.units {
-			d.ops = append(d.ops, record.Delete(u.record.Path().Key()))
+			d.Ops = append(d.Ops, record.Delete(u.record.Path().Key()))
 		}
 	} else {
-		d.ops = append(d.ops, record.Put(key, record.MustEncode(rec)))
+		d.Ops = append(d.Ops, record.Put(key, record.MustEncode(rec)))
 	}
-	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
+	d.Done = func(o txn.Outcome, rev resource.Revision, err error) {
 		j.finishWrite()
 		if o != txn.Landed {
-			l.out.warn("job_end_failed", "job", key, "outcome", o, "error", err)
+			l.post.Warn("job_end_failed", "job", key, "outcome", o, "error", err)
 			l.notifyJob(j)
-			l.after(lastBackoff, func() { l.finishJob(j) }) // nobody asks for it again
+			l.post.After(lastBackoff, func() { l.finishJob(j) }) // nobody asks for it again
 			return
 		}
 		if remove {
@@ -272,7 +273,7 @@ func (l *Leader) finishJob(j *job) {
 		l.notifyJob(j)
 		l.finishJob(j) // it may have been deleted meanwhile
 	}
-	l.settle(d, key, func(value []byte, found bool) bool {
+	l.post.Settle(d, key, func(value []byte, found bool) bool {
 		rec, err := record.Decode[record.Job](key, value)
 		return !found || !remove && err == nil && api.Phase(rec.Phase).Ended()
 	})

@@ -23,8 +23,7 @@ func TestAJobLargerThanATxnIsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			rules := sceneRules()
 			rules.NamespaceAllocations = 10_000
-			x := newSceneOf(t, rules)
-			x.maxOps = c.ops
+			x := newSceneOn(t, rules, c.ops)
 			document := fmt.Appendf(nil, `{"metadata":{"name":"sweep"},"spec":{%s"template":{"spec":{"resources":{"requests":{"cpu":"1"}}}}}}`, c.spec)
 			doc, status := api.DecodeJob(document)
 			if status != nil {

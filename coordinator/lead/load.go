@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/mix"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/sched"
@@ -31,10 +32,10 @@ type Loaded struct {
 
 // Load rebuilds the leader's view from what the store has. It comes before all
 // inputs; the transactions to go on with wait for resumes.
-func (l *Leader) Load(now time.Time, in Loaded, out []Effect) ([]Effect, error) {
+func (l *Leader) Load(now time.Time, in Loaded, out []post.Effect) ([]post.Effect, error) {
 	var err error
+	l.post.Elect(now)
 	out = l.handle(now, out, func() {
-		l.elected = now
 		if l.recovered, err = l.restore(in); err == nil {
 			l.config = append(l.configNamespaces(), l.configQuotas()...)
 		}
@@ -47,7 +48,7 @@ func (l *Leader) restore(in Loaded) (live []recovered, err error) {
 	for _, step := range []func() error{
 		func() error { return l.loadNodes(in.Nodes) },
 		func() error { return l.loadBans(in.Bans) },
-		func() error { return l.loadQuotas(in.Quotas) },
+		func() error { return l.loadQuotas(in.Quotas, l.post.Now()) },
 		func() error { return l.loadObjects(in.Objects, in.Configured) },
 		l.loadQueueRules,
 		func() error { l.declareAll(); return nil },
@@ -213,14 +214,14 @@ func (l *Leader) loadOrder(kvs []record.KV) error {
 // kvs.
 func (l *Leader) loadRequests(cached map[record.RequestDigest]record.Remembered, kvs []record.KV) error {
 	for key, r := range cached {
-		l.requests.remember(key, r, instantOf(l.millis()))
+		l.requests.remember(key, r, post.InstantOf(l.post.Millis()))
 	}
 	for _, kv := range kvs {
 		key, r, err := record.ReadRequest(kv)
 		if err != nil {
 			return err
 		}
-		l.requests.remember(key, r, instantOf(l.millis()))
+		l.requests.remember(key, r, post.InstantOf(l.post.Millis()))
 	}
 	return nil
 }

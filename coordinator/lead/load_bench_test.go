@@ -53,11 +53,11 @@ func BenchmarkLoad(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				l := NewLeader(Beginning{Rules: Rules{Id: "c1"}, Epoch: 2, MaxOps: 128})
-				out, err := l.Load(l.now, in, nil)
+				out, err := l.Load(l.post.Now(), in, nil)
 				if err != nil {
 					b.Fatal(err)
 				}
-				l.Pass(l.now, out)
+				l.Pass(l.post.Now(), out)
 				if _, _, _, queued := l.Sizes(); queued != waiting {
 					b.Fatalf("%d units wait, want %d", queued, waiting)
 				}

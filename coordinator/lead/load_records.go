@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/grant"
@@ -34,10 +35,10 @@ func (l *Leader) loadRecords(kvs []record.KV) ([]recovered, error) {
 		}
 		decided[id] = true
 		if rec.IsPreemption() {
-			preemptions = append(preemptions, instantOf(rec.EndingMillis))
+			preemptions = append(preemptions, post.InstantOf(rec.EndingMillis))
 		}
 		if rec.State.Terminal() {
-			l.retired.add(id, slices.DeleteFunc(rec.Unheard, func(n resource.NodeID) bool { return l.nodes[n] == nil }), l.now) // it was deleted
+			l.retired.add(id, slices.DeleteFunc(rec.Unheard, func(n resource.NodeID) bool { return l.nodes[n] == nil }), l.post.Now()) // it was deleted
 			continue
 		}
 		u := l.units[rec.Unit.String()]
@@ -51,7 +52,7 @@ func (l *Leader) loadRecords(kvs []record.KV) ([]recovered, error) {
 		r.attempt.setCommitted(kv.CreateRev) // a record's first state is COMMITTED
 		live = append(live, r)
 	}
-	l.activity.preemptions.Restore(l.now, preemptions)
+	l.activity.preemptions.Restore(l.post.Now(), preemptions)
 	l.adoptFrom(live, decided)
 	return live, nil
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/coordinator/txn"
@@ -37,7 +38,7 @@ func (l *Leader) mayLose(a *attempt, node resource.NodeID) bool {
 		return n == nil || n.fence == nil || !n.fence.dead
 	})
 	vote, _ := a.machine.Vote(node)
-	return survives && opsOfLoss+opsOfAdded*len(vote.Members) <= l.maxOps
+	return survives && opsOfLoss+opsOfAdded*len(vote.Members) <= l.post.MaxOps()
 }
 
 // opsOfLoss are the writes of a loss besides those of the new units.
@@ -55,7 +56,7 @@ func (l *Leader) writeLoss(a *attempt, node resource.NodeID) {
 	if a.loss == nil || a.loss.node != node {
 		x, status := l.memberLossOf(a, node)
 		if status != nil {
-			l.out.error("loss_not_made", "unit", a.unit.path, "node", node, "error", Clip(status.Message))
+			l.post.Error("loss_not_made", "unit", a.unit.path, "node", node, "error", Clip(status.Message))
 			refused()
 			return
 		}
@@ -67,12 +68,12 @@ func (l *Leader) writeLoss(a *attempt, node resource.NodeID) {
 	rec.LostMembers, rec.Charges = append(slices.Clip(rec.LostMembers), x.members...), x.charges
 	unit := a.unit.record
 	unit.Lost = a.unit.lostWith(x.members)
-	d := decision{
-		compares: []record.Compare{
+	d := post.Decision{
+		Compares: []record.Compare{
 			record.ModRevIs(record.TxKey(tx), a.machine.Revision()),         // model: mutant LOSS_WITHOUT_STATE
 			record.ModRevIs(record.NodeIdentityKey(node), n.fence.revision), // model: mutant LOSS_WITHOUT_FENCE_COMPARE
 		},
-		ops: []record.Op{
+		Ops: []record.Op{
 			record.Put(record.TxKey(tx), record.MustEncode(rec)),
 			record.Put(unit.Path().Key(), record.MustEncode(unit)),
 			record.Delete(record.NodeTxKey(node, tx)),
@@ -80,22 +81,22 @@ func (l *Leader) writeLoss(a *attempt, node resource.NodeID) {
 	}
 	for _, r := range x.units {
 		key := r.record.Path().Key()
-		d.compares = append(d.compares, record.Absent(key))
-		d.ops = append(d.ops, record.Put(key, record.MustEncode(r.record)), record.Put(r.record.Order().Key(), record.MustEncode(record.Order{UnitUID: r.record.UID})))
+		d.Compares = append(d.Compares, record.Absent(key))
+		d.Ops = append(d.Ops, record.Put(key, record.MustEncode(r.record)), record.Put(r.record.Order().Key(), record.MustEncode(record.Order{UnitUID: r.record.UID})))
 	}
-	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
+	d.Done = func(o txn.Outcome, rev resource.Revision, err error) {
 		answer := txn.LossAnswered{Node: node, Outcome: o, Revision: rev}
 		switch {
 		case o == txn.Conflict && err != nil: // refused, e.g. for want of space: an earlier Txn may still land
 			answer.Outcome = txn.Unknown
-			l.after(lastBackoff, func() { l.step(a, answer) })
+			l.post.After(lastBackoff, func() { l.step(a, answer) })
 		case o == txn.Conflict:
 			l.recheckNodes([]resource.NodeID{node}, func() { l.step(a, answer) })
 		default:
 			l.step(a, answer)
 		}
 	}
-	l.submit(d)
+	l.post.Submit(d)
 }
 
 // memberLossOf makes the loss of an attempt's members on a node.
@@ -104,7 +105,7 @@ func (l *Leader) memberLossOf(a *attempt, node resource.NodeID) (*memberLoss, *a
 	vote, _ := a.machine.Vote(node)
 	for _, m := range vote.Members {
 		x.members = append(x.members, record.LostMember{
-			Placement: record.Placement{Member: m.Index, Node: node, Incarnation: vote.Incarnation, Assignment: m.Assignment}, AtMillis: l.millis(),
+			Placement: record.Placement{Member: m.Index, Node: node, Incarnation: vote.Incarnation, Assignment: m.Assignment}, AtMillis: l.post.Millis(),
 		})
 		r, status := l.replacementOf(a.unit, m.Index)
 		if status != nil {
@@ -121,8 +122,8 @@ func (l *Leader) replacementOf(gang *unit, index int) (*unit, *api.Status) {
 	of, j := gang.record, gang.job
 	member := of.FirstMember + index
 	u, status := newUnit(Namespace{Tenant: of.Tenant}, record.Unit{
-		UID: resource.UnitUID(l.uid("unit")), Kind: record.JobUnit, Namespace: of.Namespace, Name: of.Name, N: record.FirstReplacement + member,
-		Queue: of.Queue, Priority: l.priorityOf(j), Phase: string(api.Pending), Members: 1, FirstMember: member, Created: l.stamp(),
+		UID: resource.UnitUID(l.post.UID("unit")), Kind: record.JobUnit, Namespace: of.Namespace, Name: of.Name, N: record.FirstReplacement + member,
+		Queue: of.Queue, Priority: l.priorityOf(j), Phase: string(api.Pending), Members: 1, FirstMember: member, Created: l.post.Stamp(),
 		Parent: of.UID, Replaces: true, NodeResources: of.NodeResources, Sequence: of.Sequence,
 	}, j.doc.Spec.Template.Spec, j.doc, j.record.Made.User())
 	if status != nil {
@@ -168,7 +169,7 @@ func (l *Leader) chargesWithout(a *attempt, node resource.NodeID) []record.Charg
 func (l *Leader) membersLost(a *attempt, e txn.AckLoss) {
 	u, j, tx, x := a.unit, a.unit.job, a.machine.ID(), a.loss
 	if x == nil || x.node != e.Node {
-		l.out.end(ErrDeposed) // another leader has written it
+		l.post.End(post.ErrDeposed) // another leader has written it
 		return
 	}
 	a.setLoss(nil)
@@ -187,7 +188,7 @@ func (l *Leader) membersLost(a *attempt, e txn.AckLoss) {
 		r.enterOrder(e.Revision)
 		l.offer(r)
 		l.census.note(r)
-		l.out.warn("member_lost", "unit", u.path, "member", r.memberName(0), "node", e.Node, "replacement", r.path)
+		l.post.Warn("member_lost", "unit", u.path, "member", r.memberName(0), "node", e.Node, "replacement", r.path)
 	}
 	l.occupancy.noteUnit(u)
 	l.noteChange()
@@ -200,12 +201,12 @@ func (l *Leader) membersLost(a *attempt, e txn.AckLoss) {
 // recharge charges an attempt less than before.
 func (l *Leader) recharge(a *attempt, charges []record.Charge) { // model: mutant LOSS_UNCHARGED_EARLY
 	u, tx := a.unit, a.machine.ID()
-	l.quotas.Uncharge(tx, u.record.Tenant, l.now)
+	l.quotas.Uncharge(tx, u.record.Tenant, l.post.Now())
 	l.noteFreed(a)
 	a.setCharges(charges)
 	c := u.Charge
 	c.Request, c.Members = charges[0].Request, int64(u.record.Held())
-	l.quotas.Charge(tx, u.record.Tenant, c, l.now)
+	l.quotas.Charge(tx, u.record.Tenant, c, l.post.Now())
 	l.noteStarted(a)
 	if u.enrolled {
 		l.quotas.Release(u.path)

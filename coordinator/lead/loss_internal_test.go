@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/grant"
@@ -232,7 +233,7 @@ func TestARecordWaitsForTheNodesOfLostMembers(t *testing.T) {
 		u, _, node := x.lose(replace, "", 1)
 		tx := u.attempt.machine.ID()
 		if back {
-			x.returns(node, grant.Grant{Tx: tx, Unit: u.record.UID, Epoch: x.epoch, State: grant.Held})
+			x.returns(node, grant.Grant{Tx: tx, Unit: u.record.UID, Epoch: x.post.Epoch(), State: grant.Held})
 			if u.phase() != api.Running {
 				t.Fatalf("the gang is %s", u.phase())
 			}
@@ -367,7 +368,7 @@ func TestAReplacementIsNotCommittedWithoutItsGang(t *testing.T) {
 	commit := x.next() // under way
 	x.do(func() { x.evict(u, txn.EvictAsked{GraceSeconds: 5, Reason: "Drained"}) })
 	x.answer() // EVICTING lands first
-	x.asked = append([]Effect{commit}, x.asked...)
+	x.asked = append([]post.Effect{commit}, x.asked...)
 	x.answers()
 	if r.phase() == api.Running || !r.gone {
 		t.Errorf("the replacement is %s", r.phase())

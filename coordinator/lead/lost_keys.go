@@ -3,6 +3,7 @@ package lead
 import (
 	"bytes"
 
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/loss"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/shown"
@@ -46,7 +47,7 @@ func (l *Leader) writeLost(n *node) {
 	switch {
 	case !reports && k.revision == 0 && !k.odd, k.writing, n.specRev == 0:
 		return
-	case !n.connected && l.now.Sub(l.elected) < observedHold: // the agent's stream may have the device as healthy
+	case !n.connected && l.post.Now().Sub(l.post.Elected()) < observedHold: // the agent's stream may have the device as healthy
 		return
 	}
 	next := loss.Next(k.NodeLost, l.heldOn(n))
@@ -54,7 +55,7 @@ func (l *Leader) writeLost(n *node) {
 		k.load(record.KV{})
 		return
 	}
-	if next.Equal(k.NodeLost) && !k.odd || !l.observedPace.Take(l.now, observedRate) {
+	if next.Equal(k.NodeLost) && !k.odd || !l.observedPace.Take(l.post.Now(), observedRate) {
 		return
 	}
 	l.submitLost(n, next)
@@ -69,10 +70,10 @@ func (l *Leader) submitLost(n *node, next record.NodeLost) {
 		value = op.Value
 	}
 	of.beginWrite()
-	l.settle(decision{
-		compares: []record.Compare{record.ModRevIs(record.NodeSpecKey(n.view.ID), n.specRev), record.ModRevIs(key, of.revision)},
-		ops:      []record.Op{op},
-		done: func(outcome txn.Outcome, rev resource.Revision, _ error) {
+	l.post.Settle(post.Decision{
+		Compares: []record.Compare{record.ModRevIs(record.NodeSpecKey(n.view.ID), n.specRev), record.ModRevIs(key, of.revision)},
+		Ops:      []record.Op{op},
+		Done: func(outcome txn.Outcome, rev resource.Revision, _ error) {
 			switch {
 			case outcome == txn.Landed && value == nil:
 				of.load(record.KV{})
@@ -81,7 +82,7 @@ func (l *Leader) submitLost(n *node, next record.NodeLost) {
 				of.load(record.KV{Key: key, Value: value, ModRev: rev})
 				return
 			}
-			l.read(key, func(kv record.KV, found bool, _ resource.Revision) { // the next second tries again
+			l.post.Read(key, func(kv record.KV, found bool, _ resource.Revision) { // the next second tries again
 				if !found {
 					kv = record.KV{}
 				}

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/devices"
@@ -170,7 +171,7 @@ func TestALostKeyWithoutAnAnswerIsReadAgain(t *testing.T) {
 			x.seconds(2)
 			x.reports(100, x.gpusOf(a)[0])
 			x.second()
-			for len(x.asked) > 0 && (x.asked[0].Kind != WriteKeys || x.asked[0].Write.Ops[0].Key != record.NodeLostKey("n1")) {
+			for len(x.asked) > 0 && (x.asked[0].Kind != post.WriteKeys || x.asked[0].Write.Ops[0].Key != record.NodeLostKey("n1")) {
 				x.answer()
 			}
 			x.loses(lands)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/grant"
@@ -57,7 +58,7 @@ func TestARecordSaysWhatAUnitHolds(t *testing.T) {
 			a.setMachine(m)
 			l.insertAttempt(own, a)
 			uuid := instances(n, 2)[0].Assignment.MIG[0].UUID
-			n.confirm(own, instances(n, 2), nil, false, &l.out)
+			n.confirm(own, instances(n, 2), nil, false, l.post)
 
 			report(l, n)
 			var free []string
@@ -71,7 +72,7 @@ func TestARecordSaysWhatAUnitHolds(t *testing.T) {
 			if len(free) == 0 || slices.Contains(free, uuid) {
 				t.Errorf("free are %v, want others and not %s", free, uuid)
 			}
-			if slices.ContainsFunc(l.out.effects, func(e Effect) bool { return e.Event.Name == "view_conflict" }) {
+			if slices.ContainsFunc(l.post.Effects(), func(e post.Effect) bool { return e.Event.Name == "view_conflict" }) {
 				t.Error("the leader finds a conflict, want none")
 			}
 		})
@@ -118,7 +119,7 @@ func TestDevicesBesideTheRecordAreNotFree(t *testing.T) {
 			a := &attempt{unit: &unit{path: "x/alloc/a/0", record: record.Unit{Namespace: "x"}}, held: map[resource.NodeID]bool{}}
 			a.setMachine(m)
 			l.insertAttempt(own, a)
-			n.confirm(own, instances(n, 1), nil, false, &l.out)
+			n.confirm(own, instances(n, 1), nil, false, l.post)
 			look := func() (free []int) {
 				for _, i := range []int{1, 2, 3} {
 					if n.view.Free.MIG[0]&(1<<i) != 0 {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/grant"
 )
 
@@ -48,7 +49,7 @@ func TestNobodyIsEvictedBeforeAllNodesOfThePreemptorWait(t *testing.T) {
 	x.answers()
 	x.clear()
 	x.hear(x.reply(gang, grant.Waiting))
-	if x.did(WriteKeys) || len(x.commands()) > 0 {
+	if x.did(post.WriteKeys) || len(x.commands()) > 0 {
 		t.Errorf("one node waits: writes %d, commands %v", len(x.asked), x.commands())
 	}
 	x.says(gang, grant.Waiting)
@@ -96,7 +97,7 @@ func TestAPromiseOfSomethingElseIsNoVote(t *testing.T) {
 	lie.Members[0].Assignment.GPUs = lie.Members[0].Assignment.GPUs[1:]
 	x.clear()
 	x.hear(lie)
-	if !x.did(DistrustNode) {
+	if !x.did(post.DistrustNode) {
 		t.Errorf("%s is trusted though it promises one GPU of two", lie.Node)
 	}
 	x.answers()

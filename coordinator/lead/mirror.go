@@ -1,6 +1,7 @@
 package lead
 
 import (
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
@@ -75,12 +76,12 @@ func (l *Leader) audit() {
 			continue
 		}
 		n.mirror.clearAstray()
-		l.out.count(MetricAstray, "")
+		l.post.Count(post.MetricAstray, "")
 		if n.violation() != nil {
 			continue // it has counted wrongly before
 		}
-		l.out.error("view_astray", "node", n.view.ID, "heard", n.mirror.sum, "ledger", n.mirror.told)
-		l.out.command(n.view.ID, grant.Resync{})
+		l.post.Error("view_astray", "node", n.view.ID, "heard", n.mirror.sum, "ledger", n.mirror.told)
+		l.post.Command(n.view.ID, grant.Resync{})
 	}
 }
 

@@ -13,20 +13,12 @@ type Bounded struct {
 	Request
 }
 
-func (r Bounded) serve(l *Leader, c *call) {
-	c.caller = r.Caller
-	r.Request.serve(l, c)
-}
-
 // barredFrom is the reason why a namespace takes no new work of a priority from the
 // caller that the leader acts for, nil where it does.
 func (l *Leader) barredFrom(namespace string, priority int32) *api.Status {
 	if l.rules.RequireNamespaces && !l.isKnown(namespace) {
 		return api.Errorf(404, "namespace %s does not exist, and requireNamespaces is set: ask an admin to create it", namespace)
 	}
-	n, caller := l.namespace(namespace), ceiling.Caller{}
-	if l.acting != nil {
-		caller = l.acting.caller
-	}
+	n, caller := l.namespace(namespace), l.post.Caller()
 	return ceiling.Refuse(ceiling.Rules{Namespace: namespace, Owner: n.Tenant, All: n.PriorityCeiling, Roles: n.RoleCeilings}, caller, priority)
 }

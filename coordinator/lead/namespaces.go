@@ -94,7 +94,7 @@ func (l *Leader) isPaused(c *call, namespace string, serve func()) bool {
 	if paused {
 		l.spaces.paused[namespace] = append(waiting, func() {
 			if !c.over {
-				defer l.actFor(c)() // not for the caller of the change
+				defer l.post.ActFor(&c.author)() // not for the caller of the change
 				serve()
 			}
 		})

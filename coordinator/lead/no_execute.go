@@ -66,5 +66,5 @@ func (l *Leader) endsByTaint(u *unit, t record.Taint) (why string, ends bool) {
 	if started, err := time.Parse(time.RFC3339, u.record.Started); err == nil {
 		since = max(since, started.UnixMilli())
 	}
-	return fmt.Sprintf("was tolerated for %d s", seconds), l.millis() >= since+1000*seconds+clockError.Milliseconds()
+	return fmt.Sprintf("was tolerated for %d s", seconds), l.post.Millis() >= since+1000*seconds+clockError.Milliseconds()
 }

@@ -27,7 +27,7 @@ func TestTheShortestTolerationCounts(t *testing.T) {
 	x := newScene(t)
 	u := x.submit("a", 1, "")
 	seconds := func(s int64) *int64 { return &s }
-	taint := record.Taint{Key: "k", Effect: "NoExecute", AddedMillis: x.millis()}
+	taint := record.Taint{Key: "k", Effect: "NoExecute", AddedMillis: x.post.Millis()}
 	for name, c := range map[string]struct {
 		tolerations []api.Toleration
 		ends        bool

@@ -6,6 +6,7 @@ import (
 	"github.com/musterd/muster/coordinator/lead/breaker"
 
 	"github.com/musterd/muster/coordinator/cluster"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/pace"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/fit"
@@ -94,7 +95,7 @@ func newNode(id resource.NodeID, state *cluster.State, occupancy *occupancyNews)
 
 // setHost sets the host's hardware and rebuilds the free amounts, which depend
 // on the hardware.
-func (n *node) setHost(h grant.Host, host *fit.Host, out *outbox) {
+func (n *node) setHost(h grant.Host, host *fit.Host, out *post.Post) {
 	n.host = h
 	n.withheld = 0 // it was chosen of other devices, perhaps
 	n.state.Reset(&n.view, host, n.closedDevices())

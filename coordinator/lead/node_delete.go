@@ -8,6 +8,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead/edit"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/lead/refusal"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/shown"
@@ -22,16 +23,13 @@ const deleteAttempts = 8
 // deleteNode reads what the store has of a node, judges that, and deletes it.
 func (l *Leader) deleteNode(r DeleteNode, attempts int, answer func(*api.Status)) {
 	id := r.Node
-	t, asker := l.nextToken(), l.acting
-	l.nodeReads[t] = func(in NodeReadAnswer) {
-		defer l.actFor(asker)()
-		if in.Err != nil {
-			answer(api.Errorf(503, "node %s: the store did not answer (%v); ask again", id, in.Err))
+	l.post.ReadNode(id, func(keys post.NodeKeys) {
+		if keys.Err != nil {
+			answer(api.Errorf(503, "node %s: the store did not answer (%v); ask again", id, keys.Err))
 			return
 		}
-		l.deleteRead(r, in.Kvs, in.Certified, attempts, answer)
-	}
-	l.out.add(Effect{Kind: ReadNodeKeys, Token: t, Node: id})
+		l.deleteRead(r, keys.Kvs, keys.Certified, attempts, answer)
+	})
 }
 
 func (l *Leader) deleteRead(r DeleteNode, kvs []record.KV, certified record.KV, attempts int, answer func(*api.Status)) {
@@ -58,23 +56,23 @@ func (l *Leader) deleteRead(r DeleteNode, kvs []record.KV, certified record.KV, 
 	key := record.NodeIdentityKey(id)
 	// Every commit and every registration compares with the identity, or with
 	// its absence: none that was judged before lands after this.
-	d := decision{compares: []record.Compare{
+	d := post.Decision{Compares: []record.Compare{
 		record.ModRevIs(key, found.identity.ModRev), record.ModRevIs(record.NodeSpecKey(id), found.spec.ModRev), record.Absent(record.NodeLeaseKey(id)),
 	}}
 	written := []string{record.NodeObservedKey(id), record.NodeLostKey(id)} // perhaps since kvs were read
 	for _, kv := range kvs {
 		if !slices.Contains(written, kv.Key) {
-			d.ops = append(d.ops, record.Delete(kv.Key))
+			d.Ops = append(d.Ops, record.Delete(kv.Key))
 		}
 	}
 	for _, key := range written {
-		d.ops = append(d.ops, record.Delete(key))
+		d.Ops = append(d.Ops, record.Delete(key))
 	}
-	if err := endCertificate(&d, certified, l.now); err != nil {
+	if err := endCertificate(&d, certified, l.post.Now()); err != nil {
 		answer(api.Errorf(500, "node %s: %v", id, err))
 		return
 	}
-	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
+	d.Done = func(o txn.Outcome, rev resource.Revision, err error) {
 		switch {
 		case o == txn.Landed:
 			l.deleted(n, rev)
@@ -85,7 +83,7 @@ func (l *Leader) deleteRead(r DeleteNode, kvs []record.KV, certified record.KV, 
 			answer(refusal.Overtaken("node "+string(id), "deletion", deleteAttempts, err, ": its agent is alive"))
 		}
 	}
-	l.settle(d, key, func(_ []byte, found bool) bool { return !found })
+	l.post.Settle(d, key, func(_ []byte, found bool) bool { return !found })
 }
 
 // requireNode refuses a deletion of a node without the required values. Of its versions
@@ -115,7 +113,7 @@ func newestOf(kvs []record.KV) (newest resource.Revision) {
 // deleted has to enroll again. The record stays until the certificate expires, so
 // that a restored backup does not bring it back (coordinator/enroll). kv is zero
 // without TLS.
-func endCertificate(d *decision, kv record.KV, now time.Time) error {
+func endCertificate(d *post.Decision, kv record.KV, now time.Time) error {
 	if kv.ModRev == 0 {
 		return nil
 	}
@@ -124,8 +122,7 @@ func endCertificate(d *decision, kv record.KV, now time.Time) error {
 		return err
 	}
 	r.Keys, r.Token, r.Ended, r.Generation = nil, "", now.UTC().Format(time.RFC3339), max(r.Generation+1, now.UnixMilli())
-	d.compares = append(d.compares, record.ModRevIs(kv.Key, kv.ModRev))
-	d.ops = append(d.ops, record.Put(kv.Key, record.MustEncode(r)))
+	d.Also([]record.Compare{record.ModRevIs(kv.Key, kv.ModRev)}, record.Put(kv.Key, record.MustEncode(r)))
 	return nil
 }
 
@@ -188,12 +185,12 @@ func (l *Leader) refuseDeletion(n *node, found nodeKeys) *api.Status {
 // which has what comes after in order.
 func (l *Leader) deleted(n *node, rev resource.Revision) {
 	id := n.view.ID
-	l.out.warn("node_deleted", "node", id, "revision", int64(rev))
+	l.post.Warn("node_deleted", "node", id, "revision", int64(rev))
 	if n.specRev > rev || n.connected {
 		return
 	}
 	for _, tx := range l.retired.waitingFor(id) {
-		l.retired.report(tx, id, l.now)
+		l.retired.report(tx, id, l.post.Now())
 	}
 	l.noteNewsOf(n)
 	l.removeNode(id)

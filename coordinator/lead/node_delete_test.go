@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
@@ -76,9 +77,9 @@ func TestACertificateEndsOnce(t *testing.T) {
 		"it counts":         {kv(record.Enrolled{Keys: []string{"k"}}), true},
 		"it has ended long": {kv(record.Enrolled{Ended: "2026-11-22T12:00:00Z"}), false},
 	} {
-		var d decision
-		if err := endCertificate(&d, c.kv, time.Unix(1, 0)); err != nil || len(d.ops) > 0 != c.ends {
-			t.Errorf("%s: %d writes, %v", name, len(d.ops), err)
+		var d post.Decision
+		if err := endCertificate(&d, c.kv, time.Unix(1, 0)); err != nil || len(d.Ops) > 0 != c.ends {
+			t.Errorf("%s: %d writes, %v", name, len(d.Ops), err)
 		}
 	}
 }

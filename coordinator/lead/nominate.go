@@ -19,7 +19,7 @@ const (
 // leave first. From here on that place is its own as soon as they do, and its
 // charge counts beside theirs.
 func (l *Leader) beginPreemption(u *unit, d *sched.Decision) {
-	a := &attempt{unit: u, charges: sched.WithModels(u.charges, d.Models), begun: l.now, claims: d.Claims, held: map[resource.NodeID]bool{}}
+	a := &attempt{unit: u, charges: sched.WithModels(u.charges, d.Models), begun: l.post.Now(), claims: d.Claims, held: map[resource.NodeID]bool{}}
 	for _, v := range l.unitsOf(d.Victims) {
 		a.addVictim(v.attempt)
 		l.occupancy.noteUnit(v)
@@ -28,7 +28,7 @@ func (l *Leader) beginPreemption(u *unit, d *sched.Decision) {
 	if d.Claims {
 		l.chargeNominated(u)
 	}
-	l.out.info("preempting", "unit", u.path, "victims", a.victimPaths(), "claims", d.Claims)
+	l.post.Info("preempting", "unit", u.path, "victims", a.victimPaths(), "claims", d.Claims)
 	l.launch(a, d.Plan, func(n *node, h *reservation) {
 		n.takeWaiting(h)
 	})
@@ -41,6 +41,6 @@ func (l *Leader) chargeNominated(u *unit) {
 		return
 	}
 	if r := l.quotas.Restore(u.path); !r.OK {
-		l.out.warn("claim_not_held", "unit", u.path, "refusal", r.Refusal)
+		l.post.Warn("claim_not_held", "unit", u.path, "refusal", r.Refusal)
 	}
 }

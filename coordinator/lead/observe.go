@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/pace"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
@@ -111,10 +112,10 @@ func (l *Leader) writeObservedOf(n *node, encoded *int) bool {
 	switch {
 	case before.writing || n.specRev == 0 || !n.specified() || before.known && before.seen == o:
 		return true
-	case !n.connected && l.now.Sub(l.elected) < observedHold:
+	case !n.connected && l.post.Now().Sub(l.post.Elected()) < observedHold:
 		return true
 	case before.known && before.seen.host == o.host && before.seen.flags == o.flags && before.seen.health == o.health && before.seen.local == o.local &&
-		l.now.Sub(before.at) < observedText:
+		l.post.Now().Sub(before.at) < observedText:
 		return true
 	case *encoded >= mostEncoded:
 		return false
@@ -123,11 +124,11 @@ func (l *Leader) writeObservedOf(n *node, encoded *int) bool {
 	value, err := record.Encode(n.recordOf(o))
 	switch {
 	case err != nil: // beyond a bound of the record: the host is odd
-		l.out.warn("observation_not_written", "node", n.view.ID, "error", Clip(err.Error()))
-		before.keep(o, l.now)
+		l.post.Warn("observation_not_written", "node", n.view.ID, "error", Clip(err.Error()))
+		before.keep(o, l.post.Now())
 	case before.revision != 0 && bytes.Equal(value, before.value):
-		before.keep(o, l.now)
-	case !l.observedPace.Take(l.now, observedRate):
+		before.keep(o, l.post.Now())
+	case !l.observedPace.Take(l.post.Now(), observedRate):
 		return false
 	default:
 		l.submitObserved(n, o, value)
@@ -141,16 +142,16 @@ func (l *Leader) writeObservedOf(n *node, encoded *int) bool {
 func (l *Leader) submitObserved(n *node, o observation, value []byte) {
 	key, of := record.NodeObservedKey(n.view.ID), &n.observed
 	of.beginWrite()
-	l.settle(decision{
-		compares: []record.Compare{record.ModRevIs(record.NodeSpecKey(n.view.ID), n.specRev), record.ModRevIs(key, of.revision)},
-		ops:      []record.Op{record.Put(key, value)},
-		done: func(outcome txn.Outcome, rev resource.Revision, _ error) {
+	l.post.Settle(post.Decision{
+		Compares: []record.Compare{record.ModRevIs(record.NodeSpecKey(n.view.ID), n.specRev), record.ModRevIs(key, of.revision)},
+		Ops:      []record.Op{record.Put(key, value)},
+		Done: func(outcome txn.Outcome, rev resource.Revision, _ error) {
 			if outcome == txn.Landed {
 				of.load(record.KV{Value: value, ModRev: rev})
-				of.keep(o, l.now)
+				of.keep(o, l.post.Now())
 				return
 			}
-			l.read(key, func(kv record.KV, _ bool, _ resource.Revision) { // the next second tries again
+			l.post.Read(key, func(kv record.KV, _ bool, _ resource.Revision) { // the next second tries again
 				of.load(kv)
 			})
 		},

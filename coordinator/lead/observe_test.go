@@ -8,6 +8,7 @@ import (
 	"github.com/musterd/muster/coordinator/lead/breaker"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/txn"
@@ -96,7 +97,7 @@ func TestAFreshLeaderWritesNoFalsehoods(t *testing.T) {
 	x := newScene(t)
 	x.seconds(1)
 	_, first := x.observedOf("n1")
-	x.elected = x.clock // as after an election
+	x.post = post.New(x.post.Epoch(), x.post.MaxOps(), x.clock, [32]byte{}) // as after an election
 	for _, id := range []resource.NodeID{"n1", "n2"} {
 		_, kv := x.observedOf(id)
 		n := x.nodes[id]
@@ -236,7 +237,7 @@ func TestAMessageAloneIsNotWrittenOften(t *testing.T) {
 func TestObservationsAreWrittenAtABoundedRate(t *testing.T) {
 	const nodes = 10_000
 	l := NewLeader(Beginning{Now: time.Unix(1_700_000_000, 0), MaxOps: 128})
-	now := l.elected.Add(time.Hour)
+	now := l.post.Elected().Add(time.Hour)
 	for i := range nodes {
 		id := resource.NodeID(fmt.Sprintf("n%05d", i))
 		n := l.node(id)
@@ -277,7 +278,7 @@ func BenchmarkASecondOfObservations(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if out := l.handle(l.elected, nil, l.writeObserved); len(out) > 0 {
+		if out := l.handle(l.post.Elected(), nil, l.writeObserved); len(out) > 0 {
 			b.Fatalf("%d effects", len(out))
 		}
 	}

@@ -144,7 +144,7 @@ func (l *Leader) couldBeginNow(u *unit) bool {
 		return false
 	}
 	found, ok := preempt.Find(l.state, of.Demand, u.record.Priority, w.Holders(of, nil, w.StandingOf(of)))
-	return ok && len(found.Victims) > 0 && w.OpsOfPreemption(of, found.Victims) <= l.maxOps
+	return ok && len(found.Victims) > 0 && w.OpsOfPreemption(of, found.Victims) <= l.post.MaxOps()
 }
 
 // wouldStart reports whether a decision on a unit now would begin an attempt, for which
@@ -196,5 +196,5 @@ func (l *Leader) couldClaim(u *unit, named []string) bool {
 			victims = append(victims, v)
 		}
 	}
-	return w.OpsOfPreemption(of, victims) <= l.maxOps
+	return w.OpsOfPreemption(of, victims) <= l.post.MaxOps()
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
@@ -29,7 +30,7 @@ func (l *Leader) resize(change *jobChange) *api.Status {
 			"a job that is to grow or shrink is submitted with minMembers", has, want, first, j.record.Name)
 	case want < has:
 		change.rec.Shrunk = &record.Cancellation{
-			Reason: fmt.Sprintf("spec.parallelism was lowered from %d to %d", has, want), GraceSeconds: DefaultGrace, AskedMillis: l.millis(),
+			Reason: fmt.Sprintf("spec.parallelism was lowered from %d to %d", has, want), GraceSeconds: DefaultGrace, AskedMillis: l.post.Millis(),
 		}
 		return nil
 	}
@@ -44,9 +45,9 @@ func (l *Leader) growJob(change *jobChange, has, want int) *api.Status {
 	ns := l.namespace(first.Namespace)
 	for index := has; index < want; index++ {
 		rec := record.Unit{
-			UID: resource.UnitUID(l.uid("unit")), Kind: record.JobUnit, Namespace: first.Namespace, Name: first.Name, N: index - first.Members + 1,
+			UID: resource.UnitUID(l.post.UID("unit")), Kind: record.JobUnit, Namespace: first.Namespace, Name: first.Name, N: index - first.Members + 1,
 			Queue: l.queueOf(first.Namespace, change.doc.Spec.Queue), Priority: l.priorityOf(j), Phase: string(api.Pending), Members: 1, FirstMember: index,
-			Created: l.stamp(), Parent: first.UID, NodeResources: first.NodeResources,
+			Created: l.post.Stamp(), Parent: first.UID, NodeResources: first.NodeResources,
 		}
 		u, status := newUnit(ns, rec, change.doc.Spec.Template.Spec, change.doc, j.record.Made.User())
 		if status != nil {
@@ -59,8 +60,8 @@ func (l *Leader) growJob(change *jobChange, has, want int) *api.Status {
 		change.added = append(change.added, u)
 		change.rec.Units = append(slices.Clip(change.rec.Units), rec.Path())
 	}
-	if ops := l.opsOf(&submission{units: append(slices.Clone(j.units), change.added...)}); ops > l.maxOps {
-		return api.Errorf(422, "spec.parallelism: %d members of job %s take %d operations of the store, which takes %d in one transaction", want, first.Name, ops, l.maxOps)
+	if ops := l.opsOf(&submission{units: append(slices.Clone(j.units), change.added...)}); ops > l.post.MaxOps() {
+		return api.Errorf(422, "spec.parallelism: %d members of job %s take %d operations of the store, which takes %d in one transaction", want, first.Name, ops, l.post.MaxOps())
 	}
 	return l.barredFrom(first.Namespace, l.priorityOf(j))
 }
@@ -100,27 +101,27 @@ func (l *Leader) pruneJob(j *job) {
 	rec, key := j.record, record.JobKey(j.record.Namespace, j.record.Name)
 	var past []*unit
 	for _, u := range j.units {
-		if isPast(u) && len(past) < l.maxOps-opsOfJob {
+		if isPast(u) && len(past) < l.post.MaxOps()-opsOfJob {
 			past = append(past, u)
 		}
 	}
 	rec.Units = slices.DeleteFunc(slices.Clone(rec.Units), func(p record.UnitPath) bool {
 		return slices.ContainsFunc(past, func(u *unit) bool { return u.record.Path() == p })
 	})
-	d := decision{
-		compares: []record.Compare{record.ModRevIs(key, j.stored)},
-		ops:      []record.Op{record.Put(key, record.MustEncode(rec))},
+	d := post.Decision{
+		Compares: []record.Compare{record.ModRevIs(key, j.stored)},
+		Ops:      []record.Op{record.Put(key, record.MustEncode(rec))},
 	}
 	for _, u := range past {
-		d.ops = append(d.ops, record.Delete(u.record.Path().Key()))
+		d.Ops = append(d.Ops, record.Delete(u.record.Path().Key()))
 	}
 	j.beginWrite()
-	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
+	d.Done = func(o txn.Outcome, rev resource.Revision, err error) {
 		j.finishWrite()
 		if o != txn.Landed {
-			l.out.warn("job_prune_failed", "job", key, "outcome", o, "error", err)
+			l.post.Warn("job_prune_failed", "job", key, "outcome", o, "error", err)
 			l.notifyJob(j)
-			l.after(lastBackoff, func() { l.finishJob(j) }) // nobody asks for it again
+			l.post.After(lastBackoff, func() { l.finishJob(j) }) // nobody asks for it again
 			return
 		}
 		l.keepJob(j, rec, rev)
@@ -131,7 +132,7 @@ func (l *Leader) pruneJob(j *job) {
 		l.notifyJob(j)
 		l.finishJob(j)
 	}
-	l.settle(d, key, func(value []byte, found bool) bool {
+	l.post.Settle(d, key, func(value []byte, found bool) bool {
 		written, err := record.Decode[record.Job](key, value)
 		return found && err == nil && written.UID == rec.UID && slices.Equal(written.Units, rec.Units)
 	})

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/grant"
@@ -18,34 +19,34 @@ func (l *Leader) perform(a *attempt, effects []txn.Effect) {
 		case txn.SendReserve:
 			l.send(e.Node, l.reservation(a, e.Node))
 		case txn.SendCommit:
-			l.send(e.Node, grant.Commit{Tx: tx, Epoch: l.epoch, Revision: e.Revision})
+			l.send(e.Node, grant.Commit{Tx: tx, Epoch: l.post.Epoch(), Revision: e.Revision})
 		case txn.SendAbort:
-			l.send(e.Node, grant.Abort{Tx: tx, Epoch: l.epoch})
+			l.send(e.Node, grant.Abort{Tx: tx, Epoch: l.post.Epoch()})
 			l.nodes[e.Node].drop(tx)
 		case txn.SendEvict:
-			l.send(e.Node, grant.Evict{Tx: tx, Epoch: l.epoch, Grace: time.Duration(e.GraceSeconds) * time.Second, By: a.by})
+			l.send(e.Node, grant.Evict{Tx: tx, Epoch: l.post.Epoch(), Grace: time.Duration(e.GraceSeconds) * time.Second, By: a.by})
 		case txn.SendRelease:
-			l.send(e.Node, grant.Release{Tx: tx, Epoch: l.epoch, Grace: time.Duration(e.GraceSeconds) * time.Second, Reason: e.Reason})
+			l.send(e.Node, grant.Release{Tx: tx, Epoch: l.post.Epoch(), Grace: time.Duration(e.GraceSeconds) * time.Second, Reason: e.Reason})
 		case txn.SendForget:
 			l.send(e.Node, grant.Forget{Tx: tx})
 			l.nodes[e.Node].drop(tx)
 		case txn.WriteEvictions:
-			l.cancel(a.budget)
+			l.post.Cancel(a.budget)
 			if a.company != nil {
 				l.evictTogether(a.company)
 			} else {
 				l.writeEvictions(a)
 			}
 		case txn.WriteCommit:
-			l.cancel(a.budget)
-			a.setVoted(l.now)
+			l.post.Cancel(a.budget)
+			a.setVoted(l.post.Now())
 			if a.company != nil {
 				l.commitTogether(a.company)
 			} else {
 				l.writeCommit(a)
 			}
 		case txn.WriteAborted:
-			l.cancel(a.budget)
+			l.post.Cancel(a.budget)
 			l.writeAborted(a)
 		case txn.ReadRecord:
 			l.readRecord(a)
@@ -84,7 +85,7 @@ func (l *Leader) perform(a *attempt, effects []txn.Effect) {
 	if s := a.machine.State(); s == txn.Evicting || s == txn.Ending || s == txn.Releasing {
 		for _, id := range a.machine.Nodes() {
 			if a.machine.FreedBy(id) {
-				l.partly.Note(tx, id, l.now, l.millis())
+				l.partly.Note(tx, id, l.post.Now(), l.post.Millis())
 			}
 		}
 	}
@@ -101,7 +102,7 @@ func (l *Leader) reservation(a *attempt, node resource.NodeID) grant.Command {
 		ttl = l.rules.EvictionGrace + waitingTTL
 	}
 	return grant.Reserve{
-		Tx: a.machine.ID(), Unit: u.record.UID, Name: u.path, Tenant: u.record.Tenant, Epoch: l.epoch, Members: a.requests[node], TTL: ttl,
+		Tx: a.machine.ID(), Unit: u.record.UID, Name: u.path, Tenant: u.record.Tenant, Epoch: l.post.Epoch(), Members: a.requests[node], TTL: ttl,
 		After: a.machine.Victims(), UnitMembers: u.record.Members,
 		Registered: l.nodes[node].revision,
 	}
@@ -119,18 +120,18 @@ func (l *Leader) committed(a *attempt, revision resource.Revision) {
 	u.commit(a.machine.ID(), revision, a.started)
 	l.census.note(u)
 	if create != nil {
-		l.out.measure(MetricLatency, l.now.Sub(create.started).Seconds())
-		l.activity.addLatency(l.now.Sub(create.started))
+		l.post.Measure(post.MetricLatency, l.post.Now().Sub(create.started).Seconds())
+		l.activity.addLatency(l.post.Now().Sub(create.started))
 		l.created(u, revision)
 	}
 	if accepted, err := time.Parse(time.RFC3339, u.record.Created); err == nil {
-		l.out.measure(MetricWait, max(0, l.now.Sub(accepted).Seconds()))
-		l.activity.addWait(u.record.Queue, l.now.Sub(accepted))
+		l.post.Measure(post.MetricWait, max(0, l.post.Now().Sub(accepted).Seconds()))
+		l.activity.addWait(u.record.Queue, l.post.Now().Sub(accepted))
 	}
-	l.out.count(MetricCommits, "")
-	l.activity.addCommit(l.now, u.record.Members)
-	l.out.measure(MetricReserve, a.voted.Sub(a.begun).Seconds())
-	l.out.measure(MetricCommit, l.now.Sub(a.voted).Seconds())
+	l.post.Count(post.MetricCommits, "")
+	l.activity.addCommit(l.post.Now(), u.record.Members)
+	l.post.Measure(post.MetricReserve, a.voted.Sub(a.begun).Seconds())
+	l.post.Measure(post.MetricCommit, l.post.Now().Sub(a.voted).Seconds())
 	l.growWith(u)
 	l.notify(u)
 }
@@ -165,7 +166,7 @@ func (l *Leader) grow(j *job) {
 // that was asked for in the meantime.
 func (l *Leader) aborted(a *attempt) {
 	u, tx := a.unit, a.machine.ID()
-	l.cancel(a.budget)
+	l.post.Cancel(a.budget)
 	l.account.Aborted(tx)
 	l.judgeNodes(a)
 	l.deleteAttempt(tx)
@@ -174,7 +175,7 @@ func (l *Leader) aborted(a *attempt) {
 		l.nodes[n].drop(tx)
 	}
 	if !a.machine.CommitInDoubt() && !a.machine.EvictionsInDoubt() { // model: mutant COLLECT_IN_DOUBT
-		l.retired.add(tx, nil, l.now)
+		l.retired.add(tx, nil, l.post.Now())
 	} else {
 		l.retired.doubt(tx)
 	}
@@ -183,8 +184,8 @@ func (l *Leader) aborted(a *attempt) {
 		v.setPreemptor(nil)
 		l.step(v, txn.PreemptorAborted{By: tx, InDoubt: a.machine.EvictionsInDoubt()})
 	}
-	l.out.count(MetricAborts, "")
-	l.out.info("attempt_aborted", "tx", tx, "unit", u.path, "refusals", Clip(fmt.Sprint(a.machine.Refusals())))
+	l.post.Count(post.MetricAborts, "")
+	l.post.Info("attempt_aborted", "tx", tx, "unit", u.path, "refusals", Clip(fmt.Sprint(a.machine.Refusals())))
 	l.noteChange()
 	switch {
 	case u.ending != nil:
@@ -222,7 +223,7 @@ func (l *Leader) released(a *attempt) {
 	for _, n := range a.machine.Nodes() {
 		l.nodes[n].drop(tx)
 	}
-	l.retired.add(tx, a.unheard, l.now)
+	l.retired.add(tx, a.unheard, l.post.Now())
 	l.onUnitReleased(a)
 	l.noteChange()
 }
@@ -232,18 +233,18 @@ func (l *Leader) released(a *attempt) {
 // later leader, and this term is over.
 func (l *Leader) readRecord(a *attempt) {
 	key := record.TxKey(a.machine.ID())
-	l.read(key, func(kv record.KV, found bool, revision resource.Revision) {
+	l.post.Read(key, func(kv record.KV, found bool, revision resource.Revision) {
 		in := txn.RecordRead{State: grant.RecordAbsent, Revision: revision}
 		if found {
 			in.Revision = kv.ModRev
 			rec, err := record.Decode[record.Tx](key, kv.Value)
 			if err != nil {
-				l.out.error("record_unreadable", "key", key, "error", err)
+				l.post.Error("record_unreadable", "key", key, "error", err)
 				return
 			}
 			in.State, in.Lost = rec.State, lostNodes(&rec)
 			if a.machine.Undecided() && rec.State != grant.RecordCommitted && rec.State != grant.RecordAborted {
-				l.out.end(fmt.Errorf("%w: %s is %s, and a later leader has written that", ErrDeposed, key, rec.State))
+				l.post.End(fmt.Errorf("%w: %s is %s, and a later leader has written that", post.ErrDeposed, key, rec.State))
 				return
 			}
 			in.GraceSeconds, in.Reason = rec.GraceSeconds, rec.Reason

@@ -44,7 +44,7 @@ func (l *Leader) send(id resource.NodeID, c grant.Command) {
 	if n := l.nodes[id]; n != nil && n.quarantine != "" {
 		return
 	}
-	l.out.command(id, c)
+	l.post.Command(id, c)
 }
 
 // registration is who may promise on a node, as the store has it.
@@ -65,7 +65,7 @@ func (r registration) compares(id resource.NodeID) []record.Compare {
 // Beyond the rate limit the event has no answer, and the node is asked for all
 // its grants later.
 func (l *Leader) reply(n *node, c grant.Command) {
-	if !n.answered.Take(l.now, answerRate) {
+	if !n.answered.Take(l.post.Now(), answerRate) {
 		n.setUnanswered()
 		return
 	}

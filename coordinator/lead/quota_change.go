@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead/edit"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/lead/refusal"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
@@ -33,17 +34,17 @@ func (l *Leader) nextChange() {
 // outcome is known; done runs in the loop. All that waits is tried again then,
 // unless the change can help nobody.
 func (l *Leader) writeQuota(w edit.Write, done func(*api.Status)) {
-	d := decision{compares: []record.Compare{record.ModRevIs(w.Op.Key, w.Rev)}, ops: []record.Op{w.Op}, once: true}
+	d := post.Decision{Compares: []record.Compare{record.ModRevIs(w.Op.Key, w.Rev)}, Ops: []record.Op{w.Op}, Once: true}
 	for _, a := range w.Also {
-		d.compares = append(d.compares, record.ModRevIs(a.Op.Key, a.Rev))
-		d.ops = append(d.ops, a.Op)
+		d.Compares = append(d.Compares, record.ModRevIs(a.Op.Key, a.Rev))
+		d.Ops = append(d.Ops, a.Op)
 	}
-	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
+	d.Done = func(o txn.Outcome, rev resource.Revision, err error) {
 		if o != txn.Landed {
 			if w.Failed != nil {
 				w.Failed()
 			}
-			l.out.warn(strings.ReplaceAll(edit.KindOf(w.Op.Key), " ", "_")+"_not_written", "key", w.Op.Key, "outcome", o, "error", err)
+			l.post.Warn(strings.ReplaceAll(edit.KindOf(w.Op.Key), " ", "_")+"_not_written", "key", w.Op.Key, "outcome", o, "error", err)
 			done(notWritten(w.Op.Key, err))
 			return
 		}
@@ -51,7 +52,7 @@ func (l *Leader) writeQuota(w edit.Write, done func(*api.Status)) {
 			a.Landed(rev)
 		}
 		w.Landed(rev) // model: mutant LIMIT_TOLD_BEFORE_KNOWN
-		l.out.info(strings.ReplaceAll(edit.KindOf(w.Op.Key), " ", "_")+"_changed", "key", w.Op.Key, "revision", int64(rev), "deleted", w.Op.Delete)
+		l.post.Info(strings.ReplaceAll(edit.KindOf(w.Op.Key), " ", "_")+"_changed", "key", w.Op.Key, "revision", int64(rev), "deleted", w.Op.Delete)
 		if strings.HasPrefix(w.Op.Key, record.ResourcesPrefix) {
 			l.agree()
 		}
@@ -61,10 +62,10 @@ func (l *Leader) writeQuota(w edit.Write, done func(*api.Status)) {
 		done(nil)
 	}
 	if w.Rev != 0 {
-		l.settle(d, w.Op.Key, func(value []byte, found bool) bool { return found != w.Op.Delete && bytes.Equal(value, w.Op.Value) })
+		l.post.Settle(d, w.Op.Key, func(value []byte, found bool) bool { return found != w.Op.Delete && bytes.Equal(value, w.Op.Value) })
 		return
 	}
-	l.settleCreation(creating{w.Op.Key, resource.UnitUID(w.UID), w.Op.Key, func(value []byte) bool { return bytes.Equal(value, w.Op.Value) }}, d)
+	l.post.SettleCreation(post.Creating{What: w.Op.Key, UID: resource.UnitUID(w.UID), Key: w.Op.Key, Mine: func(value []byte) bool { return bytes.Equal(value, w.Op.Value) }}, d)
 }
 
 // notWritten is the answer to a change that the store did not take.

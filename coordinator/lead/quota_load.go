@@ -1,6 +1,8 @@
 package lead
 
 import (
+	"time"
+
 	"maps"
 	"slices"
 
@@ -17,14 +19,14 @@ const configQuota = "config"
 
 // loadQuotas takes the quota objects that the store has; the configuration's
 // own come on top (prepareQuotas).
-func (v *view) loadQuotas(kvs []record.KV) error {
+func (v *view) loadQuotas(kvs []record.KV, now time.Time) error {
 	for _, kv := range kvs {
 		if mine, err := v.objects.Load(kv); err != nil {
 			return err
 		} else if mine {
 			continue
 		}
-		if err := v.quotas.Load(kv, v.now); err != nil {
+		if err := v.quotas.Load(kv, now); err != nil {
 			return err
 		}
 	}
@@ -35,7 +37,7 @@ func (v *view) loadQuotas(kvs []record.KV) error {
 // limit is kept.
 func (l *Leader) configuredQuota(namespace string, hard resource.Vector) api.ResourceQuota {
 	q := api.ResourceQuota{APIVersion: api.APIVersion, Kind: api.KindResourceQuota}
-	q.Metadata = api.ObjectMeta{Name: configQuota, Namespace: namespace, UID: l.uid("quota"), CreationTimestamp: l.stamp()}
+	q.Metadata = api.ObjectMeta{Name: configQuota, Namespace: namespace, UID: l.post.UID("quota"), CreationTimestamp: l.post.Stamp()}
 	q.Spec.Hard = map[resource.Name]string{}
 	for name, amount := range hard {
 		if amount != resource.Unlimited {

@@ -28,16 +28,16 @@ func (r PatchQuotaMode) judge(l *Leader) (w edit.Write, status *api.Status) {
 	}
 	next := record.QuotaMode{
 		UID: now.UID, Maintenance: r.Patch.Mode == api.ModeMaintenance,
-		Reason: r.Patch.Reason, By: r.By, Since: l.stamp(),
+		Reason: r.Patch.Reason, By: r.By, Since: l.post.Stamp(),
 	}
 	if rev == 0 {
-		next.UID = l.uid("quotamode")
+		next.UID = l.post.UID("quotamode")
 	}
 	w = edit.Write{Op: record.Put(record.QuotaModeKey, record.MustEncode(next)), Rev: rev, UID: next.UID}
 	w.WakesNobody = !next.Maintenance // trees have less room than before, or as much
 	w.Landed = func(rev resource.Revision) {
 		l.quotas.SetMode(next, rev)
-		l.out.info("quota_mode", "mode", r.Patch.Mode, "by", r.By, "reason", r.Patch.Reason)
+		l.post.Info("quota_mode", "mode", r.Patch.Mode, "by", r.By, "reason", r.Patch.Reason)
 		if !next.Maintenance {
 			l.reportOverQuota()
 		}

@@ -43,8 +43,8 @@ func (r RenameQuotaNode) judge(l *Leader) (w edit.Write, status *api.Status) {
 	w.Rev, w.UID = t.Rev, object.Metadata.UID
 	w.Op = record.Put(record.QuotaKey{Kind: record.QuotaTrees, Name: r.Tree}.Key(), record.MustEncode(*rec))
 	w.Also = l.bindingsRenamed(r)
-	if len(w.Also)+1 > l.maxOps {
-		return w, api.Errorf(422, "quota tree %s: %d bindings name the group %s, the store takes %d changes in one transaction: bind some of the namespaces elsewhere first", r.Tree, len(w.Also), r.From, l.maxOps-1)
+	if len(w.Also)+1 > l.post.MaxOps() {
+		return w, api.Errorf(422, "quota tree %s: %d bindings name the group %s, the store takes %d changes in one transaction: bind some of the namespaces elsewhere first", r.Tree, len(w.Also), r.From, l.post.MaxOps()-1)
 	}
 	w.Landed = func(rev resource.Revision) {
 		object.Metadata = edit.At(object.Metadata, rev)

@@ -29,5 +29,5 @@ func (l *Leader) regroup(namespace string, countedUsers bool) {
 
 // sampleQuotas notes every hour how far the resource quotas are used.
 func (l *Leader) sampleQuotas() {
-	l.quotas.Sample(l.now)
+	l.quotas.Sample(l.post.Now())
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/lead/vacancy"
 	"github.com/musterd/muster/coordinator/pace"
 	"github.com/musterd/muster/coordinator/record"
@@ -32,7 +33,7 @@ func (l *Leader) confirmHeld(a *attempt, node resource.NodeID) {
 	if len(a.held) < len(a.machine.Nodes()) || a.ready.Revision != 0 {
 		return
 	}
-	if a.begun.IsZero() && !l.readyPace.Take(l.now, readyRate) {
+	if a.begun.IsZero() && !l.readyPace.Take(l.post.Now(), readyRate) {
 		l.unwritten = append(l.unwritten, a.machine.ID())
 		return
 	}
@@ -45,7 +46,7 @@ func (l *Leader) writeReady(a *attempt) {
 	if a.machine.State() != txn.Committed || a.ready.Revision != 0 {
 		return
 	}
-	l.putReady(a, record.Ready{AtMillis: l.millis()})
+	l.putReady(a, record.Ready{AtMillis: l.post.Millis()})
 }
 
 // putReady writes the key beside the present state of the record.
@@ -53,10 +54,10 @@ func (l *Leader) putReady(a *attempt, r record.Ready) {
 	tx := a.machine.ID()
 	l.retired.keepReady(tx)
 	key := record.ReadyKey(tx)
-	l.settle(decision{
-		compares: []record.Compare{record.ModRevIs(record.TxKey(tx), a.machine.Revision())},
-		ops:      []record.Op{record.MustPutRecord(key, r)},
-		done: func(o txn.Outcome, rev resource.Revision, err error) {
+	l.post.Settle(post.Decision{
+		Compares: []record.Compare{record.ModRevIs(record.TxKey(tx), a.machine.Revision())},
+		Ops:      []record.Op{record.MustPutRecord(key, r)},
+		Done: func(o txn.Outcome, rev resource.Revision, err error) {
 			l.partly.Answer(tx)
 			switch {
 			case o == txn.Landed:
@@ -82,16 +83,16 @@ func (l *Leader) putReady(a *attempt, r record.Ready) {
 
 // writePartly writes which nodes have freed their members for a second.
 func (l *Leader) writePartly() {
-	for _, tx := range l.partly.Due(l.now) {
+	for _, tx := range l.partly.Due(l.post.Now()) {
 		a, freed := l.attempts[tx], l.partly.Of(tx)
 		switch {
 		case a == nil:
 			l.partly.Forget(tx)
 		case !a.ready.Lacks(freed):
-		case !l.readyPace.Take(l.now, readyRate):
+		case !l.readyPace.Take(l.post.Now(), readyRate):
 			return
 		default:
-			l.partly.Ask(tx, l.now)
+			l.partly.Ask(tx, l.post.Now())
 			l.putReady(a, a.ready.With(freed))
 		}
 	}
@@ -99,8 +100,8 @@ func (l *Leader) writePartly() {
 
 // carryPartly adds the keys of other transactions to the commit of an attempt, which may get
 // their freed devices: a later leader would learn of the freeing too late.
-func (l *Leader) carryPartly(a *attempt, d *decision) []vacancy.Write {
-	writes := l.partly.Ahead(a.machine.Nodes(), l.now, func(tx resource.TxID) (vacancy.Key, bool) {
+func (l *Leader) carryPartly(a *attempt, d *post.Decision) []vacancy.Write {
+	writes := l.partly.Ahead(a.machine.Nodes(), l.post.Now(), func(tx resource.TxID) (vacancy.Key, bool) {
 		other := l.attempts[tx]
 		if other == nil || slices.Contains(a.mates(), l.attempts[other.machine.By()]) { // a victim
 			return vacancy.Key{}, false
@@ -109,14 +110,14 @@ func (l *Leader) carryPartly(a *attempt, d *decision) []vacancy.Write {
 	})
 	for _, w := range writes {
 		l.retired.keepReady(w.Tx)
-		d.ops = append(d.ops, record.MustPutRecord(record.ReadyKey(w.Tx), w.Ready))
+		d.Also(nil, record.MustPutRecord(record.ReadyKey(w.Tx), w.Ready))
 	}
 	return writes
 }
 
 // writeUnwritten writes what the rate, or the store, did not let through before.
 func (l *Leader) writeUnwritten() {
-	for len(l.unwritten) > 0 && l.readyPace.Take(l.now, readyRate) {
+	for len(l.unwritten) > 0 && l.readyPace.Take(l.post.Now(), readyRate) {
 		tx := l.unwritten[0]
 		l.unwritten = l.unwritten[1:]
 		if a := l.attempts[tx]; a != nil {
@@ -156,11 +157,11 @@ func (l *Leader) deleteStrays() {
 	}
 	some := l.strays[:min(collectAtOnce, len(l.strays))]
 	l.strays = l.strays[len(some):]
-	var d decision
+	var d post.Decision
 	for _, tx := range some {
-		d.ops = append(d.ops, record.Delete(record.ReadyKey(tx)))
+		d.Ops = append(d.Ops, record.Delete(record.ReadyKey(tx)))
 	}
-	d.done = func(o txn.Outcome, _ resource.Revision, _ error) {
+	d.Done = func(o txn.Outcome, _ resource.Revision, _ error) {
 		if o != txn.Landed { // once more later
 			l.strays = append(l.strays, some...)
 			return
@@ -169,5 +170,5 @@ func (l *Leader) deleteStrays() {
 			l.retired.dropReady(tx)
 		}
 	}
-	l.submit(d)
+	l.post.Submit(d)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/txn"
@@ -51,8 +52,8 @@ func TestAUnitIsReadyWhenTheStoreSaysSo(t *testing.T) {
 		t.Errorf("the write compares %q, want %q", got, want)
 	}
 	x.answers()
-	if c := x.conditionOf(a, "Ready"); c.Status != "True" || c.LastTransitionTime != Stamp(x.clock) {
-		t.Errorf("once the store has it: %+v, want it at %s", c, Stamp(x.clock))
+	if c := x.conditionOf(a, "Ready"); c.Status != "True" || c.LastTransitionTime != post.Stamp(x.clock) {
+		t.Errorf("once the store has it: %+v, want it at %s", c, post.Stamp(x.clock))
 	}
 	if after := x.allocation(a, 0).Metadata.ResourceVersion; after == before {
 		t.Errorf("resourceVersion %s stands for two contents", after)
@@ -148,7 +149,7 @@ func TestTheNextLeaderWritesOnlyWhatIsNotWritten(t *testing.T) {
 	}
 	next.answers()
 	a, b = next.units[a.path], next.units[b.path]
-	if c := next.conditionOf(a, "Ready"); c.Status != "True" || c.LastTransitionTime != Stamp(at) {
+	if c := next.conditionOf(a, "Ready"); c.Status != "True" || c.LastTransitionTime != post.Stamp(at) {
 		t.Errorf("a after the election: %+v", c)
 	}
 	if c := next.conditionOf(b, "Ready"); c.Status != "False" {
@@ -232,7 +233,7 @@ func TestAUnitStartedWhenItsCommitSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	stored, err := record.Decode[record.Unit](kv.Key, kv.Value)
-	if err != nil || stored.Started != Stamp(sent) || a.record.Started != stored.Started {
-		t.Errorf("%v; the store has %s, the leader %s, want %s", err, stored.Started, a.record.Started, Stamp(sent))
+	if err != nil || stored.Started != post.Stamp(sent) || a.record.Started != stored.Started {
+		t.Errorf("%v; the store has %s, the leader %s, want %s", err, stored.Started, a.record.Started, post.Stamp(sent))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
@@ -53,7 +54,7 @@ type reconciliation struct {
 	refusal    *api.Status
 	// news: something has happened that the stage may wait for.
 	news     bool
-	patience *alarm
+	patience *post.Alarm
 	late     bool // the patience with an agent is over
 
 	why           string
@@ -171,12 +172,12 @@ func (r *reconciliation) enter(s reconciliationStage) bool {
 
 // end answers the client and makes room for the next reconciliation.
 func (r *reconciliation) end(report *api.Reconciliation, status *api.Status) bool {
-	r.l.cancel(r.patience)
+	r.l.post.Cancel(r.patience)
 	r.l.reconciling, r.l.reconciliation = false, nil
 	if n := r.l.nodes[r.id]; n != nil && n.held != "" {
 		n.held, n.rejoins = "", true
 		n.judgeQuarantine()
-		r.l.out.command(r.id, grant.Resync{})
+		r.l.post.Command(r.id, grant.Resync{})
 	}
 	r.answer(report, status)
 	return false
@@ -187,7 +188,7 @@ func (r *reconciliation) refuse(status *api.Status) bool { return r.end(nil, sta
 // read has the stage wait until the store has answered.
 func (r *reconciliation) read(key string, answer func(kv record.KV, found bool, revision resource.Revision)) {
 	r.unanswered = true
-	r.l.read(key, func(kv record.KV, found bool, revision resource.Revision) {
+	r.l.post.Read(key, func(kv record.KV, found bool, revision resource.Revision) {
 		r.unanswered, r.news = false, true
 		answer(kv, found, revision)
 	})
@@ -203,7 +204,7 @@ func (r *reconciliation) await(f func(done func(*api.Status))) {
 // bePatient begins a wait for agents: late is set when it has taken too long. The
 // wait before has been cancelled.
 func (r *reconciliation) bePatient() {
-	r.patience = r.l.after(occupancyPatience, func() { r.late, r.news = true, true })
+	r.patience = r.l.post.After(occupancyPatience, func() { r.late, r.news = true, true })
 }
 
 // decide adopts or disowns the next grant.

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/sched"
@@ -45,13 +46,13 @@ func (r *reconciliation) adopt(g *lost, done func(*api.Status)) {
 	a.setCharges(l.quotas.Seated(u.path, a.charges))
 	_, epoch, _, _ := g.Tx.Attempt() // judged before
 	rec := record.Tx{
-		State: grant.RecordCommitted, Epoch: epoch, Unit: u.record.Path(), UnitUID: u.record.UID, Tenant: u.record.Tenant, Charges: a.charges, Alternative: u.number, Committed: r.l.stamp(), CommittedMillis: r.l.millis(),
+		State: grant.RecordCommitted, Epoch: epoch, Unit: u.record.Path(), UnitUID: u.record.UID, Tenant: u.record.Tenant, Charges: a.charges, Alternative: u.number, Committed: r.l.post.Stamp(), CommittedMillis: r.l.post.Millis(),
 	}
 	key := record.TxKey(g.Tx)
 	// model: mutant NO_ABSENT_COMPARE
-	d := decision{compares: []record.Compare{record.Absent(key), record.ModRevIs(u.record.Path().Key(), u.stored)}}
+	d := post.Decision{Compares: []record.Compare{record.Absent(key), record.ModRevIs(u.record.Path().Key(), u.stored)}}
 	for _, id := range slices.Sorted(maps.Keys(g.holders)) {
-		d.compares = append(d.compares, r.registrations[id].compares(id)...)
+		d.Compares = append(d.Compares, r.registrations[id].compares(id)...)
 		index := record.NodeTx{}
 		for _, m := range g.holders[id].Members {
 			rec.Members = append(rec.Members, record.Placement{
@@ -59,22 +60,22 @@ func (r *reconciliation) adopt(g *lost, done func(*api.Status)) {
 			})
 			index.Members = append(index.Members, m.Index)
 		}
-		d.ops = append(d.ops, record.Put(record.NodeTxKey(id, g.Tx), record.MustEncode(index)))
+		d.Ops = append(d.Ops, record.Put(record.NodeTxKey(id, g.Tx), record.MustEncode(index)))
 	}
 	written := u.record
-	written.Phase, written.TxID, written.Started = string(api.Running), g.Tx, cmp.Or(written.Started, r.l.stamp())
-	d.ops = append(d.ops, record.Put(key, record.MustEncode(rec)), record.Put(written.Path().Key(), record.MustEncode(written)))
+	written.Phase, written.TxID, written.Started = string(api.Running), g.Tx, cmp.Or(written.Started, r.l.post.Stamp())
+	d.Ops = append(d.Ops, record.Put(key, record.MustEncode(rec)), record.Put(written.Path().Key(), record.MustEncode(written)))
 	if u.queued {
-		d.ops = append(d.ops, record.Delete(written.Order().Key()))
+		d.Ops = append(d.Ops, record.Delete(written.Order().Key()))
 	}
 	if who.job != nil {
 		job := record.JobKey(written.Namespace, written.Name)
-		d.compares = append(d.compares, record.Absent(job))
-		d.ops = append(d.ops, record.Put(job, record.MustEncode(who.job.record)))
+		d.Compares = append(d.Compares, record.Absent(job))
+		d.Ops = append(d.Ops, record.Put(job, record.MustEncode(who.job.record)))
 	}
-	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
+	d.Done = func(o txn.Outcome, rev resource.Revision, err error) {
 		if l.units[u.path] != u { // nobody forgets a unit while it is written: the next term loads what is true
-			l.out.end(fmt.Errorf("unit %s was forgotten while the record of %s was made again", u.path, g.Tx))
+			l.post.End(fmt.Errorf("unit %s was forgotten while the record of %s was made again", u.path, g.Tx))
 			return
 		}
 		u.finishWrite(writeAdoption)
@@ -91,7 +92,7 @@ func (r *reconciliation) adopt(g *lost, done func(*api.Status)) {
 		l.adopted(a, g, r.votes(g), rev)
 		done(nil)
 	}
-	l.settleCreation(creating{u.path, u.record.UID, key, func(value []byte) bool {
+	l.post.SettleCreation(post.Creating{What: u.path, UID: u.record.UID, Key: key, Mine: func(value []byte) bool {
 		rec, err := record.Decode[record.Tx](key, value)
 		return err == nil && rec.State == grant.RecordCommitted
 	}}, d)
@@ -123,13 +124,13 @@ func membersOf(g *lost) map[resource.NodeID][]grant.Member {
 // quota if need be.
 func (l *Leader) chargeAdopted(u *unit, g *lost) *attempt {
 	if short := l.judge(u); short != nil {
-		l.out.warn("adopted_over_quota", "tx", g.Tx, "unit", u.path, "reasons", l.quotas.Reasons(short))
+		l.post.Warn("adopted_over_quota", "tx", g.Tx, "unit", u.path, "reasons", l.quotas.Reasons(short))
 	}
 	a := &attempt{unit: u, charges: sched.WithModels(slices.Clone(u.charges), l.modelsOf(u, membersOf(g))), held: map[resource.NodeID]bool{}}
 	l.removeConsumer(u)
 	l.quotas.Charge(g.Tx, u.record.Tenant, quota.Charge{
 		Group: a.charges[0].Group, Request: a.charges[0].Request, Members: u.Charge.Members, User: u.Charge.User, Class: u.Charge.Class, Terminating: u.Charge.Terminating,
-	}, l.now)
+	}, l.post.Now())
 	l.chargeCommitted(a)
 	l.noteCharged(a)
 	machine, _ := txn.Recover(g.Tx, txn.Found{State: grant.RecordCommitted}, nil) // until it is
@@ -147,10 +148,10 @@ func (l *Leader) adopted(a *attempt, g *lost, votes map[resource.NodeID]txn.Vote
 	l.insertAttempt(g.Tx, a)
 	for _, id := range slices.Sorted(maps.Keys(g.holders)) {
 		if n := l.nodes[id]; n != nil {
-			n.confirm(g.Tx, g.holders[id].Members, nil, false, &l.out)
+			n.confirm(g.Tx, g.holders[id].Members, nil, false, l.post)
 		}
 	}
-	l.out.warn("grant_adopted", "tx", g.Tx, "unit", u.path, "was", g.Name, "revision", int64(rev))
+	l.post.Warn("grant_adopted", "tx", g.Tx, "unit", u.path, "was", g.Name, "revision", int64(rev))
 	l.perform(a, effects)
 	// Others may have it evicted now.
 	l.wakeAll()
@@ -188,8 +189,7 @@ func (l *Leader) reserveName(who adoptee) {
 		l.room.Remove(u.key)
 		return
 	}
-	l.counter++
-	u.setSequence(record.Sequence{Epoch: l.epoch, Counter: l.counter})
+	u.setSequence(l.post.NextArrival())
 	if who.job != nil {
 		l.insertJob(who.job)
 	}
@@ -273,7 +273,7 @@ func (l *Leader) adoptedAllocation(namespace, name string, g *lost, a resource.A
 		return adoptee{}, status
 	}
 	u, status := newUnit(l.namespaceOf(namespace, g), record.Unit{
-		UID: g.Unit, Kind: record.AllocUnit, Namespace: namespace, Name: name, Phase: string(api.Pending), Members: 1, Document: document, Created: l.stamp(),
+		UID: g.Unit, Kind: record.AllocUnit, Namespace: namespace, Name: name, Phase: string(api.Pending), Members: 1, Document: document, Created: l.post.Stamp(),
 		NodeResources: namesOf(a.Counts),
 	}, doc.Spec, nil, "")
 	if status != nil {
@@ -299,11 +299,11 @@ func (l *Leader) adoptedJob(namespace, name string, g *lost, members []grant.Mem
 		return adoptee{}, status
 	}
 	rec := record.Unit{
-		UID: g.Unit, Kind: record.JobUnit, Namespace: namespace, Name: name, Phase: string(api.Pending), Members: len(members), Created: l.stamp(),
+		UID: g.Unit, Kind: record.JobUnit, Namespace: namespace, Name: name, Phase: string(api.Pending), Members: len(members), Created: l.post.Stamp(),
 		NodeResources: namesOf(countsOf(members)),
 	}
 	j := &job{doc: doc, gang: true, record: record.Job{
-		UID: l.uid("job"), Namespace: namespace, Name: name, Tenant: l.namespaceOf(namespace, g).Tenant,
+		UID: l.post.UID("job"), Namespace: namespace, Name: name, Tenant: l.namespaceOf(namespace, g).Tenant,
 		Phase: string(api.Queued), Document: document, Units: []record.UnitPath{rec.Path()}, Created: rec.Created,
 	}}
 	u, status := newUnit(l.namespaceOf(namespace, g), rec, doc.Spec.Template.Spec, doc, "")

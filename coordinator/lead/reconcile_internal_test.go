@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/store/mem"
@@ -39,8 +40,8 @@ type play struct {
 	l         *Leader
 	store     *mem.Store
 	now       time.Time
-	questions []Effect // that the store has not answered, the oldest first
-	client    Token    // that asked last
+	questions []post.Effect // that the store has not answered, the oldest first
+	client    post.Token    // that asked last
 	holds     map[resource.NodeID][]grant.Grant
 	told      []string // words of the effects of the last input
 	host      grant.Host
@@ -157,25 +158,25 @@ func (p *play) apply(in Input) { p.keep(p.l.Apply(p.now, in, nil)) }
 
 // keep notes the effects of an input, in words; those that a reconciliation has
 // no part in are left out.
-func (p *play) keep(effects []Effect) {
+func (p *play) keep(effects []post.Effect) {
 	for _, e := range effects {
 		switch e.Kind {
-		case ReadKey:
+		case post.ReadKey:
 			p.told = append(p.told, "reads "+short(e.Key))
 			p.questions = append(p.questions, e)
-		case WriteKeys:
+		case post.WriteKeys:
 			if strings.HasSuffix(e.Write.Ops[0].Key, "/observed") {
 				continue // for readers
 			}
 			p.told = append(p.told, "writes "+words(e.Write.Ops))
 			p.questions = append(p.questions, e)
-		case SendCommand:
+		case post.SendCommand:
 			p.told = append(p.told, fmt.Sprintf("tells %s: %s", e.Node, commandOf(e.Command)))
-		case AnswerClient:
+		case post.AnswerClient:
 			p.told = append(p.told, answerOf(e))
-		case EndTerm:
+		case post.EndTerm:
 			p.told = append(p.told, "ends the term: "+e.Err.Error())
-		case LogEvent:
+		case post.LogEvent:
 			if e.Event.Name == "node_reconciled" {
 				p.told = append(p.told, "logs "+e.Event.Name)
 			}
@@ -323,7 +324,7 @@ func (p *play) occupancy(node resource.NodeID) grant.Occupancy {
 }
 
 // answerOf is the answer to a client, in words.
-func answerOf(e Effect) string {
+func answerOf(e post.Effect) string {
 	if e.Status != nil {
 		return fmt.Sprintf("answers %d: %s", e.Status.Code, short(e.Status.Message))
 	}
@@ -338,7 +339,7 @@ func (p *play) answer() {
 	}
 	e := p.questions[0]
 	p.questions = p.questions[1:]
-	if e.Kind == ReadKey {
+	if e.Kind == post.ReadKey {
 		kv, found, revision, err := p.store.Get(p.t.Context(), e.Key)
 		if err != nil {
 			p.t.Fatal(err)

@@ -47,7 +47,7 @@ func (r *reconciliation) readRegistrations() bool {
 // answered.
 func (r *reconciliation) resync() bool {
 	if r.next == len(r.concerned) {
-		r.l.cancel(r.patience)
+		r.l.post.Cancel(r.patience)
 		return r.lookAtGrants()
 	}
 	id := r.concerned[r.next]
@@ -55,7 +55,7 @@ func (r *reconciliation) resync() bool {
 	switch {
 	case n != nil && !r.begun:
 		r.begun, r.toldBefore = true, n.told
-		r.l.out.command(id, grant.Resync{})
+		r.l.post.Command(id, grant.Resync{})
 		return true
 	case n != nil && n.told > r.toldBefore:
 		r.begun = false

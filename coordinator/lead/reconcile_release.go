@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/grant"
@@ -97,7 +98,7 @@ func (r *reconciliation) disown(g *lost, done func(*api.Status)) {
 	tell := func() {
 		for _, id := range holders {
 			if id != r.id {
-				r.l.send(id, grant.Release{Tx: g.Tx, Epoch: r.l.epoch, Grace: r.grace, Reason: storeRestored})
+				r.l.send(id, grant.Release{Tx: g.Tx, Epoch: r.l.post.Epoch(), Grace: r.grace, Reason: storeRestored})
 			}
 		}
 		done(nil)
@@ -109,16 +110,16 @@ func (r *reconciliation) disown(g *lost, done func(*api.Status)) {
 	// model: mutant DISOWN_WITHOUT_RECORD
 	key := record.TxKey(g.Tx)
 	_, epoch, _, _ := g.Tx.Attempt() // one that cannot be read is of no epoch
-	rec := record.Tx{State: grant.RecordAborted, Epoch: epoch, UnitUID: g.Unit, Reason: storeRestored, Unheard: holders, Ended: r.l.stamp()}
-	r.l.settle(decision{
-		compares: []record.Compare{record.Absent(key)}, ops: []record.Op{record.Put(key, record.MustEncode(rec))},
-		done: func(o txn.Outcome, _ resource.Revision, err error) {
+	rec := record.Tx{State: grant.RecordAborted, Epoch: epoch, UnitUID: g.Unit, Reason: storeRestored, Unheard: holders, Ended: r.l.post.Stamp()}
+	r.l.post.Settle(post.Decision{
+		Compares: []record.Compare{record.Absent(key)}, Ops: []record.Op{record.Put(key, record.MustEncode(rec))},
+		Done: func(o txn.Outcome, _ resource.Revision, err error) {
 			if o != txn.Landed {
 				done(api.Errorf(409, "transaction %s was decided while node %s was reconciled (%v); ask again", g.Tx, r.id, err))
 				return
 			}
-			r.l.retired.add(g.Tx, holders, r.l.now)
-			r.l.out.warn("grant_disowned", "node", r.id, "tx", g.Tx, "unit", g.Name)
+			r.l.retired.add(g.Tx, holders, r.l.post.Now())
+			r.l.post.Warn("grant_disowned", "node", r.id, "tx", g.Tx, "unit", g.Name)
 			tell()
 		},
 	}, key, func(value []byte, found bool) bool {
@@ -140,9 +141,9 @@ func (r *reconciliation) tell() bool {
 			return r.refuse(api.Errorf(409, "the agent of node %s was disconnected before it was told; ask again: what was adopted is not adopted twice", r.id).Because(api.FailedPrecondition))
 		}
 		n.clearRegistration()
-		r.l.out.command(r.id, grant.Reconcile{Epoch: r.l.epoch, Revision: r.revision, Adopted: r.adopted, Released: r.released, Grace: r.grace})
+		r.l.post.Command(r.id, grant.Reconcile{Epoch: r.l.post.Epoch(), Revision: r.revision, Adopted: r.adopted, Released: r.released, Grace: r.grace})
 	}
-	r.l.out.warn("node_reconciled", "node", r.id, "mode", r.options.Mode, "adopted", r.adopted, "released", r.released, "ended", r.ended)
+	r.l.post.Warn("node_reconciled", "node", r.id, "mode", r.options.Mode, "adopted", r.adopted, "released", r.released, "ended", r.ended)
 	r.bePatient()
 	return r.enter(registering)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/ceiling"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 )
 
@@ -21,13 +22,13 @@ type Request interface {
 type (
 	// ClientRequest is a request of a client. The answer carries its Token.
 	ClientRequest struct {
-		Token   Token
+		Token   post.Token
 		Request Request
 	}
 	// ClientGone says that a client no longer waits for its answer.
-	ClientGone struct{ Token Token }
+	ClientGone struct{ Token post.Token }
 	// SettleAnswer answers AskSettled: the leader has handled every write that had landed.
-	SettleAnswer struct{ Token Token }
+	SettleAnswer struct{ Token post.Token }
 )
 
 func (ClientRequest) input() {}
@@ -37,21 +38,16 @@ func (SettleAnswer) input()  {}
 // call is a request that is being served.
 type call struct {
 	leader *Leader
-	token  Token
+	token  post.Token
 	// begun: what was asked for is under way. A refusal from then on is final, and
 	// the request is not served again.
-	begun bool
-	over  bool // answered, or nobody waits for the answer
-	// by is the change that a person asks for, nil for none (AskedBy), and entry its entry,
-	// once chosen; noted: the store has the change.
-	by, entry *record.Audit
-	noted     bool
-	// caller bounds the priority of new work (Bounded).
-	caller ceiling.Caller
+	begun  bool
+	over   bool // answered, or nobody waits for the answer
+	author post.Author
 	// on is the unit that the call waits for, due when the client wants an answer
 	// at the latest.
 	on  *unit
-	due *alarm
+	due *post.Alarm
 }
 
 // answer ends the call with a result, or with a refusal.
@@ -60,14 +56,14 @@ func (c *call) answer(result any, status *api.Status) {
 		return
 	}
 	c.leader.leaveCall(c)
-	c.leader.out.add(Effect{Kind: AnswerClient, Token: c.token, Result: result, Status: status, Final: c.begun})
+	c.leader.post.Add(post.Effect{Kind: post.AnswerClient, Token: c.token, Result: result, Status: status, Final: c.begun})
 }
 
 // serve serves a request and keeps the call as long as it has no answer.
 func (l *Leader) serve(in ClientRequest) {
-	c := &call{leader: l, token: in.Token}
+	c := &call{leader: l, token: in.Token, author: authorOf(in.Request)}
 	l.calls[in.Token] = c
-	defer l.actFor(c)()
+	defer l.post.ActFor(&c.author)()
 	in.Request.serve(l, c)
 }
 
@@ -75,7 +71,7 @@ func (l *Leader) serve(in ClientRequest) {
 func (l *Leader) leaveCall(c *call) {
 	c.over = true
 	delete(l.calls, c.token)
-	l.cancel(c.due)
+	l.post.Cancel(c.due)
 	if c.on != nil {
 		l.stopWaiting(c)
 	}
@@ -130,7 +126,7 @@ func (l *Leader) recheckWaiter(w *waiter) {
 	}
 	u := c.on
 	l.stopWaiting(c)
-	defer l.actFor(c)()
+	defer l.post.ActFor(&c.author)()
 	if !w.ready() {
 		l.waitForChange(c, u, w.ready)
 	}
@@ -139,7 +135,7 @@ func (l *Leader) recheckWaiter(w *waiter) {
 // answerBy has expired run when a client wants its answer at the latest, unless
 // the call is over by then.
 func (l *Leader) answerBy(c *call, wait time.Duration, expired func()) {
-	c.due = l.after(wait, func() {
+	c.due = l.post.After(wait, func() {
 		if !c.over {
 			expired()
 		}
@@ -149,12 +145,35 @@ func (l *Leader) answerBy(c *call, wait time.Duration, expired func()) {
 // settleFirst goes on with a call when the leader has taken in all that had landed in
 // the store by now: others may have seen it.
 func (l *Leader) settleFirst(c *call, then func()) {
-	t := l.nextToken()
+	t := l.post.NextToken()
 	l.settling[t] = func() {
 		if !c.over {
-			defer l.actFor(c)()
+			defer l.post.ActFor(&c.author)()
 			then()
 		}
 	}
-	l.out.add(Effect{Kind: AskSettled, Token: t})
+	l.post.Add(post.Effect{Kind: post.AskSettled, Token: t})
+}
+
+// AskedBy is a change that a person asks for: the entry of the change is written with
+// it.
+type AskedBy struct {
+	By *record.Audit
+	Request
+}
+
+// authorOf is the author whom the wrappers of a request name.
+func authorOf(r Request) post.Author {
+	var by *record.Audit
+	var caller ceiling.Caller
+	for {
+		switch w := r.(type) {
+		case AskedBy:
+			by, r = w.By, w.Request
+		case Bounded:
+			caller, r = w.Caller, w.Request
+		default:
+			return post.NewAuthor(by, caller)
+		}
+	}
 }

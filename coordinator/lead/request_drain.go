@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
@@ -31,7 +32,7 @@ type occupant struct {
 func (r DrainNode) serve(l *Leader, c *call) {
 	var left []occupant
 	l.changeNodeThen(c, r.Node, change{cordons: true, of: func(spec record.NodeSpec) (record.NodeSpec, *api.Status) {
-		drain := record.Drain{Began: l.stamp()}
+		drain := record.Drain{Began: l.post.Stamp()}
 		if spec.Drain != nil {
 			drain = *spec.Drain
 		}
@@ -45,8 +46,8 @@ func (r DrainNode) serve(l *Leader, c *call) {
 		return spec, nil
 	}}, func(*node) {
 		c.begun = true
-		if c.by != nil {
-			r.Notice.Reason = record.DrainedFor(r.Notice.Reason, c.by.Person)
+		if person := c.author.Person(); person != "" {
+			r.Notice.Reason = record.DrainedFor(r.Notice.Reason, person)
 		}
 		for _, at := range left {
 			at.attempt.setDrained(r.Node)
@@ -109,7 +110,7 @@ func (l *Leader) drainOf(id resource.NodeID) *api.Drain {
 		if noticed && e.Until.After(last) {
 			last = e.Until
 		}
-		if noticed && l.now.After(e.Until.Add(drainPatience)) {
+		if noticed && l.post.Now().After(e.Until.Add(drainPatience)) {
 			p.Failed += at.members
 		}
 	}
@@ -122,10 +123,10 @@ func (l *Leader) drainOf(id resource.NodeID) *api.Drain {
 		d.Status = "Drained"
 	}
 	if !last.IsZero() {
-		if last.Before(l.now) {
-			last = l.now
+		if last.Before(l.post.Now()) {
+			last = l.post.Now()
 		}
-		d.EstimatedCompletionTime = Stamp(last)
+		d.EstimatedCompletionTime = post.Stamp(last)
 	}
 	return d
 }

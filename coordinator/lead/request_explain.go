@@ -5,7 +5,6 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/quota"
-	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
 
@@ -95,7 +94,7 @@ func (l *Leader) trySubmission(s *submission, status *api.Status, asked Asked) (
 	}
 	delete(l.fates.marked, u) // it is forgotten
 	u.pretendStored()
-	u.setSequence(record.Sequence{Epoch: l.epoch, Counter: l.counter + 1}) // behind all others
+	u.setSequence(l.post.Behind()) // behind all others
 	x := l.explain(u, asked)
 	l.removeConsumer(u) // which the snapshot has, if any
 	x.dry = true

@@ -5,6 +5,7 @@ import (
 	"reflect"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/lead/refusal"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/shown"
@@ -23,8 +24,8 @@ func (r CreateNode) serve(l *Leader, c *call) { l.createNode(c, r.Node, changeAt
 func (l *Leader) createNode(c *call, of api.Node, attempts int) {
 	id := resource.NodeID(of.Metadata.Name)
 	key := record.NodeSpecKey(id)
-	l.read(key, func(kv record.KV, found bool, _ resource.Revision) {
-		spec := record.NodeSpec{Created: l.stamp()}
+	l.post.Read(key, func(kv record.KV, found bool, _ resource.Revision) {
+		spec := record.NodeSpec{Created: l.post.Stamp()}
 		if found {
 			var err error
 			if spec, err = record.Decode[record.NodeSpec](key, kv.Value); err != nil {
@@ -32,7 +33,7 @@ func (l *Leader) createNode(c *call, of api.Node, attempts int) {
 				return
 			}
 		}
-		spec, status := created(spec, of, l.millis())
+		spec, status := created(spec, of, l.post.Millis())
 		if status != nil {
 			c.answer(nil, status)
 			return
@@ -49,13 +50,13 @@ func (l *Leader) writeCreation(c *call, of api.Node, spec record.NodeSpec, befor
 		c.answer(nil, api.Errorf(422, "node %s: %v", id, err))
 		return
 	}
-	l.settle(decision{
-		compares: []record.Compare{record.ModRevIs(key, before)},
-		ops:      []record.Op{record.Put(key, value)},
-		done: func(o txn.Outcome, rev resource.Revision, err error) {
+	l.post.Settle(post.Decision{
+		Compares: []record.Compare{record.ModRevIs(key, before)},
+		Ops:      []record.Op{record.Put(key, value)},
+		Done: func(o txn.Outcome, rev resource.Revision, err error) {
 			switch {
 			case o == txn.Landed:
-				l.out.info("node_created", "node", id, "revision", int64(rev))
+				l.post.Info("node_created", "node", id, "revision", int64(rev))
 				l.takeSpec(l.node(id), spec, rev)
 				c.answer(NodeChanged{id}, nil)
 			case attempts > 1 && err == nil:

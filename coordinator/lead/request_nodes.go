@@ -50,7 +50,7 @@ func (r PatchNode) serve(l *Leader, c *call) {
 		if status := l.knowsDevices(r.Node, spec, r.Patch.Kubelet); status != nil {
 			return spec, status
 		}
-		return patched(spec, r.Patch, l.millis())
+		return patched(spec, r.Patch, l.post.Millis())
 	}})
 }
 

@@ -41,7 +41,7 @@ func (r Delete[T]) serve(l *Leader, c *call) {
 
 // editView is the state by which objects are judged in this input.
 func (l *Leader) editView() edit.View {
-	return edit.View{Objects: l.objects, Cluster: judged{l}, Stamp: l.stamp(), UID: l.uid}
+	return edit.View{Objects: l.objects, Cluster: judged{l}, Stamp: l.post.Stamp(), UID: l.post.UID}
 }
 
 // judged implements edit.Cluster.
@@ -118,7 +118,7 @@ func (l judged) UserOf(name resource.Name) string {
 // that follow its outcome.
 func (l *Leader) prepare(w edit.Write) edit.Write {
 	for _, n := range w.Notes {
-		l.out.warn(n.Event, n.Args...)
+		l.post.Warn(n.Event, n.Args...)
 	}
 	if w.MovesCharges {
 		landed := w.Landed

@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/count"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/lead/refusal"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
@@ -104,12 +105,12 @@ func (l *Leader) patchUnit(c *call, u *unit, p api.WorkPatch) {
 	u.beginWrite(writeChange)
 	l.offer(u) // which holds a unit that waits
 	key, unit := u.record.Path().Key(), u.record
-	d := decision{compares: []record.Compare{record.ModRevIs(key, u.stored)}}
+	d := post.Decision{Compares: []record.Compare{record.ModRevIs(key, u.stored)}}
 	if moves {
 		unit.Queue = l.queueOf(unit.Namespace, doc.Spec.Queue)
-		d.ops = u.movingOps(unit)
+		d.Ops = u.movingOps(unit)
 	}
-	d.ops = append(d.ops, record.Put(key, record.MustEncode(unit)))
+	d.Ops = append(d.Ops, record.Put(key, record.MustEncode(unit)))
 	isMine := func(value []byte, found bool) bool {
 		rec, err := record.Decode[record.Unit](key, value)
 		return found && err == nil && rec.UID == unit.UID && bytes.Equal(rec.Document, unit.Document)
@@ -133,16 +134,16 @@ func (l *Leader) patchUnit(c *call, u *unit, p api.WorkPatch) {
 		}
 		l.goOn(u)
 	}
-	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
+	d.Done = func(o txn.Outcome, rev resource.Revision, err error) {
 		if o == txn.Landed {
 			finish(true, rev, nil)
 			return
 		}
 		// A Txn that ends the unit may have been first. It was made from the new
 		// document, which is then in the store with it.
-		l.read(key, func(kv record.KV, found bool, _ resource.Revision) { finish(isMine(kv.Value, found), kv.ModRev, err) })
+		l.post.Read(key, func(kv record.KV, found bool, _ resource.Revision) { finish(isMine(kv.Value, found), kv.ModRev, err) })
 	}
-	l.settle(d, key, isMine)
+	l.post.Settle(d, key, isMine)
 }
 
 // setDocument takes over the document that is to be written with an allocation.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/grant"
@@ -47,7 +48,7 @@ func (x *scene) storedTeam(u *unit) string {
 // code of a refusal; "" while there is none.
 func (x *scene) answered() string {
 	for _, e := range x.left {
-		if e.Kind != AnswerClient || e.Token != 99 { // that of ask
+		if e.Kind != post.AnswerClient || e.Token != 99 { // that of ask
 			continue
 		}
 		switch o := e.Result.(type) {

@@ -101,7 +101,7 @@ func (r PutResourceQuota) judge(l *Leader) (w edit.Write, status *api.Status) {
 	warnings = append(warnings, object.WarnOfClasses(l.hasClass)...)
 	w.UID = object.Metadata.UID
 	rec := charges.RecordOf(object.Metadata, object)
-	rec.ChangedMillis = l.millis()
+	rec.ChangedMillis = l.post.Millis()
 	w.Op = record.Put(resourceQuotaKey(namespace, name).Key(), record.MustEncode(*rec))
 	w.Landed = func(rev resource.Revision) {
 		object.Metadata = edit.At(object.Metadata, rev)

@@ -224,7 +224,7 @@ func (r EvictUnit) serve(l *Leader, c *call) {
 		})
 	}
 	if !leaving {
-		l.activity.addPreemptions(l.now, 1)
+		l.activity.addPreemptions(l.post.Now(), 1)
 		noticed()
 		return
 	}

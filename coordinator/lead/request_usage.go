@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/resource"
 )
 
@@ -18,11 +19,11 @@ type TenantUsage struct {
 
 func (r TenantUsage) serve(l *Leader, c *call) {
 	o := &api.TenantUsage{Tenant: string(r.Tenant), Period: r.Asked, Resources: map[resource.Name]api.TenantResource{}}
-	since := l.now.Add(-r.Period)
-	if since.Before(l.elected) {
-		since = l.elected
+	since := l.post.Now().Add(-r.Period)
+	if since.Before(l.post.Elected()) {
+		since = l.post.Elected()
 	}
-	o.Since = Stamp(l.quotas.ShowUsage(o, r.Tenant, l.tenantQuota(r.Tenant), since, l.now, r.Period))
+	o.Since = post.Stamp(l.quotas.ShowUsage(o, r.Tenant, l.tenantQuota(r.Tenant), since, l.post.Now(), r.Period))
 	c.answer(o, nil)
 }
 

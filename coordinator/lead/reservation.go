@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
@@ -92,7 +93,7 @@ func (n *node) takeWaiting(h *reservation) {
 // there, and the nomination may end before the agent reports the unit. A planned reservation that no longer fits
 // stays untaken until the agent has answered. A confirmed or recorded reservation
 // takes only devices that the host still has, because a host may lose a card in use.
-func (n *node) rebuild(out *outbox) {
+func (n *node) rebuild(out *post.Post) {
 	n.occupancy.noteNode(n.view.ID)
 	if n.view.Host == nil {
 		return
@@ -111,7 +112,7 @@ func (n *node) rebuild(out *outbox) {
 			switch {
 			case h.taken != nil:
 			case rank == heldNow:
-				out.warn("view_conflict", "node", n.view.ID, "tx", tx)
+				out.Warn("view_conflict", "node", n.view.ID, "tx", tx)
 				h.taken = n.takePresent(h.members)
 			case rank == heldSoon, rank == heldNext:
 				h.taken = n.takePresent(h.members)
@@ -232,7 +233,7 @@ func (n *node) fillWaiting() {
 // true if amounts may be free now that were not, or may become free by an eviction:
 // the agent has chosen other devices, the plan was not taken, or the plan of another
 // transaction does not fit any more.
-func (n *node) confirm(tx resource.TxID, members, surplus []grant.Member, waiting bool, out *outbox) (freed bool) {
+func (n *node) confirm(tx resource.TxID, members, surplus []grant.Member, waiting bool, out *post.Post) (freed bool) {
 	h := n.reservationOf(tx)
 	same := h.taken != nil && !h.recorded && h.waiting == waiting && slices.EqualFunc(h.members, members, equalMember) && slices.EqualFunc(h.surplus, surplus, equalMember)
 	waited := h.waiting

@@ -40,10 +40,10 @@ func TestANominationLeavesARunningUnitItsDevices(t *testing.T) {
 				m.Step(txn.Freed{Node: "n1"})
 			}
 			begin(own, m)
-			n.confirm(own, instances(n, 2), nil, false, &l.out)
+			n.confirm(own, instances(n, 2), nil, false, l.post)
 			m, _ = txn.New(nominated, []resource.NodeID{"n1"}, own)
 			begin(nominated, m).victims = []*attempt{l.attempts[own]}
-			n.confirm(nominated, instances(n, 2), nil, true, &l.out)
+			n.confirm(nominated, instances(n, 2), nil, true, l.post)
 
 			l.agentEvent(grant.Occupied{Node: "n1", Occupancy: grant.Occupancy{Health: n.health}})
 			n.drop(nominated)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/queue"
 	"github.com/musterd/muster/coordinator/sched"
 )
@@ -89,8 +90,8 @@ func (t trial) Try(k queue.Key, backstop bool) *sched.Evidence {
 	last, ends := l.evidenceOf(u), backstop && l.someoneEnds()
 	e := l.try(u)
 	if e == nil && backstop && l.isMissed(u, last, ends) {
-		l.out.count(MetricMissedWakes, "")
-		l.out.error("missed_wake", "unit", u.path)
+		l.post.Count(post.MetricMissedWakes, "")
+		l.post.Error("missed_wake", "unit", u.path)
 	}
 	l.takeNews()
 	return e

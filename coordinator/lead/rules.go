@@ -89,4 +89,4 @@ func (l *Leader) graceSeconds() int64 {
 }
 
 // mayLog reports whether one more line about a node may be written now.
-func (l *Leader) mayLog(n *node) bool { return n.logs.Take(l.now, logRate) }
+func (l *Leader) mayLog(n *node) bool { return n.logs.Take(l.post.Now(), logRate) }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/admission"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store/mem"
 	"github.com/musterd/muster/coordinator/txn"
@@ -26,8 +27,8 @@ type scene struct {
 	t     testing.TB
 	kv    *mem.Store
 	clock time.Time
-	asked []Effect // writes and reads that have no answer yet
-	left  []Effect // all effects since clear
+	asked []post.Effect // writes and reads that have no answer yet
+	left  []post.Effect // all effects since clear
 	hosts map[resource.NodeID]StreamOpened
 }
 
@@ -44,15 +45,23 @@ func sceneRules() Rules {
 	}
 }
 
-// newSceneOf is a scene of a leader with these rules.
+// newSceneOf has a leader with these rules.
 func newSceneOf(t testing.TB, rules Rules) *scene {
+	return newSceneOn(t, rules, mem.DefaultMaxTxnOps)
+}
+
+// quiet takes effects that no test looks at.
+func quiet() *post.Post { return post.New(1, mem.DefaultMaxTxnOps, time.Time{}, [32]byte{}) }
+
+// newSceneOn is a scene whose store takes so many operations in one Txn.
+func newSceneOn(t testing.TB, rules Rules, ops int) *scene {
 	t.Helper()
 	x := &scene{t: t, kv: mem.Open(mem.Options{}), clock: time.Unix(1_700_000_000, 0), hosts: map[resource.NodeID]StreamOpened{}}
 	t.Cleanup(func() { x.kv.Close() })
 	at := x.put("/leader", nil)
 	x.Leader = NewLeader(Beginning{
 		Rules: rules,
-		Epoch: resource.Epoch(at), Held: record.CreateRevIs("/leader", at), MaxOps: mem.DefaultMaxTxnOps, Now: x.clock,
+		Epoch: resource.Epoch(at), Held: record.CreateRevIs("/leader", at), MaxOps: ops, Now: x.clock,
 	})
 	x.adoptions = map[resource.TxID]*adoption{}
 	for _, id := range []resource.NodeID{"n1", "n2"} {
@@ -102,13 +111,13 @@ func (x *scene) hear(e grant.Event) { x.give(AgentEvent{e}) }
 // do has the leader run f as the handling of an input.
 func (x *scene) do(f func()) { x.take(x.handle(x.clock, nil, f)) }
 
-func (x *scene) take(effects []Effect) {
+func (x *scene) take(effects []post.Effect) {
 	for _, e := range x.Pass(x.clock, effects) {
 		x.left = append(x.left, e)
 		switch e.Kind {
-		case WriteKeys, ReadKey, ReadNodeKeys:
+		case post.WriteKeys, post.ReadKey, post.ReadNodeKeys:
 			x.asked = append(x.asked, e)
-		case EndTerm:
+		case post.EndTerm:
 			x.t.Fatalf("the term ends: %v", e.Err)
 		}
 	}
@@ -223,7 +232,7 @@ func (x *scene) answer() {
 	x.t.Helper()
 	e := x.next()
 	switch e.Kind {
-	case ReadKey:
+	case post.ReadKey:
 		kv, found, rev, err := x.kv.Get(x.t.Context(), e.Key)
 		if err != nil {
 			x.t.Fatal(err)
@@ -243,7 +252,7 @@ func (x *scene) answer() {
 }
 
 // next takes the oldest question from those without an answer.
-func (x *scene) next() Effect {
+func (x *scene) next() post.Effect {
 	x.t.Helper()
 	if len(x.asked) == 0 {
 		x.t.Fatal("the leader asks nothing of the store")
@@ -280,7 +289,7 @@ func (x *scene) clear() { x.left = nil }
 func (x *scene) commands() []string {
 	var all []string
 	for _, e := range x.left {
-		if e.Kind == SendCommand {
+		if e.Kind == post.SendCommand {
 			all = append(all, fmt.Sprintf("%s %s", e.Node, strings.TrimPrefix(fmt.Sprintf("%T", e.Command), "grant.")))
 		}
 	}
@@ -288,14 +297,14 @@ func (x *scene) commands() []string {
 }
 
 // did reports whether there was an effect of a kind since clear.
-func (x *scene) did(kind effectKind) bool {
-	return slices.ContainsFunc(x.left, func(e Effect) bool { return e.Kind == kind })
+func (x *scene) did(kind post.Kind) bool {
+	return slices.ContainsFunc(x.left, func(e post.Effect) bool { return e.Kind == kind })
 }
 
 // compares are the conditions of the oldest question, a write, in words.
 func (x *scene) compares() string {
 	x.t.Helper()
-	if len(x.asked) == 0 || x.asked[0].Kind != WriteKeys {
+	if len(x.asked) == 0 || x.asked[0].Kind != post.WriteKeys {
 		x.t.Fatalf("of %d questions the oldest is no write", len(x.asked))
 	}
 	var all []string

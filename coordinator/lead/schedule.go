@@ -45,7 +45,7 @@ func (l *Leader) try(u *unit) *sched.Evidence {
 	if full := l.fillsQueue(u, u.Demand.Members); full != nil {
 		return full
 	}
-	u.beginTry(l.now)
+	u.beginTry(l.post.Now())
 	d := l.decide(u)
 	switch d.Action {
 	case sched.Start:
@@ -60,7 +60,7 @@ func (l *Leader) try(u *unit) *sched.Evidence {
 // begin starts the transaction of a placed unit that was admitted. From here
 // on its charge counts and its devices are taken in the view.
 func (l *Leader) begin(u *unit, d *sched.Decision) {
-	a := &attempt{unit: u, charges: sched.WithModels(u.charges, d.Models), begun: l.now, held: map[resource.NodeID]bool{}}
+	a := &attempt{unit: u, charges: sched.WithModels(u.charges, d.Models), begun: l.post.Now(), held: map[resource.NodeID]bool{}}
 	l.launch(a, d.Plan, func(_ *node, h *reservation) { h.setPlacedTaken() })
 }
 
@@ -69,7 +69,7 @@ func (l *Leader) begin(u *unit, d *sched.Decision) {
 // very devices that the plan names.
 func (l *Leader) launch(a *attempt, plan []place.Choice, take func(*node, *reservation)) {
 	u := a.unit
-	tx := l.nextTx(u.record.UID)
+	tx := l.post.NextTx(u.record.UID)
 	l.accountFor(a, tx, l.plannedDevices(plan), false)
 	l.room.Remove(u.key)
 	var nodes []resource.NodeID
@@ -121,9 +121,9 @@ func (l *Leader) retry(u *unit) {
 
 // rest has a stored unit wait for a time before it is tried again.
 func (l *Leader) rest(u *unit, wait time.Duration) {
-	u.beginBackoff(l.now.Add(wait))
+	u.beginBackoff(l.post.Now().Add(wait))
 	l.room.Hold(u.key)
-	l.after(wait, func() {
+	l.post.After(wait, func() {
 		u.endBackoff()
 		if u.waiting() && u.attempt == nil && u.ending == nil && !u.gone {
 			l.offer(u)

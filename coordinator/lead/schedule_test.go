@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/sched"
@@ -87,7 +88,7 @@ func TestAPlanThatNoTxnCanCommit(t *testing.T) {
 	x := newScene(t)
 	plan := []place.Choice{{Node: &x.nodes["n1"].view}, {Node: &x.nodes["n2"].view}, {Node: &x.nodes["n2"].view}}
 	for most, wide := range map[int]bool{sched.CommitOps + 1: true, sched.CommitOps + 2: false} {
-		x.maxOps = most
+		x.post = post.New(x.post.Epoch(), most, x.clock, [32]byte{})
 		if got := x.world().TooWide(plan); got != "" != wide {
 			t.Errorf("of %d operations: %q", most, got)
 		}
@@ -172,7 +173,7 @@ func TestAVictimThatHasChangedIsNotEvicted(t *testing.T) {
 			at := b.attempt
 			x.says(b, grant.Waiting)
 			for _, e := range x.asked {
-				if e.Kind == WriteKeys && len(e.Write.Compares) > 1 {
+				if e.Kind == post.WriteKeys && len(e.Write.Compares) > 1 {
 					t.Errorf("an eviction is written: %d compares", len(e.Write.Compares))
 				}
 			}
@@ -206,14 +207,15 @@ func TestWhatEndsIsNotEvicted(t *testing.T) {
 	x.do(func() { x.end(a, txn.ReleaseAsked{GraceSeconds: 7}) })
 	x.clear()
 	x.do(func() { x.evict(a, txn.EvictAsked{Reason: "drained"}) })
-	if x.did(LogEvent) {
+	if x.did(post.LogEvent) {
 		t.Errorf("the log says that it is evicted: %+v", x.left)
 	}
 	x.answers()
 	if a.attempt.notice != nil || a.evictable() {
 		t.Error("what its owner ends has notice, or may be chosen")
 	}
-	x.do(func() { x.evict(x.submit("b", 9, ""), txn.EvictAsked{}) })
+	u := x.submit("b", 9, "")
+	x.do(func() { x.evict(u, txn.EvictAsked{}) })
 	c := x.running("c", 2, "")
 	c.ending = &txn.ReleaseAsked{} // before its transaction has heard of it
 	if c.evictable() {

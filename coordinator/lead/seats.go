@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
@@ -62,7 +63,7 @@ func (l *Leader) writeSeats() {
 	for _, path := range l.quotas.Trees().TakeMoved() {
 		news.note(path)
 	}
-	if !news.writing && len(news.moved)+len(news.ended) > 0 && !l.now.Before(news.next) {
+	if !news.writing && len(news.moved)+len(news.ended) > 0 && !l.post.Now().Before(news.next) {
 		l.submitSeats(l.takeSeats())
 	}
 }
@@ -77,7 +78,7 @@ type seatWrite struct {
 // takeSeats takes the writes of one Txn.
 func (l *Leader) takeSeats() []seatWrite {
 	news := &l.seats
-	most := min(seatsAtOnce, l.maxOps)
+	most := min(seatsAtOnce, l.post.MaxOps())
 	var writes []seatWrite
 	for _, tx := range slices.Sorted(maps.Keys(news.ended)) {
 		if len(writes) == most {
@@ -108,25 +109,25 @@ func (l *Leader) submitSeats(writes []seatWrite) {
 	}
 	news := &l.seats
 	news.writing = true
-	var d decision
+	var d post.Decision
 	for _, w := range writes {
 		if key := record.SeatsKey(w.tx); w.nodes == nil {
-			d.ops = append(d.ops, record.Delete(key))
+			d.Ops = append(d.Ops, record.Delete(key))
 		} else {
-			d.ops = append(d.ops, record.Put(key, record.MustEncode(record.Seats{Nodes: w.nodes})))
+			d.Ops = append(d.Ops, record.Put(key, record.MustEncode(record.Seats{Nodes: w.nodes})))
 		}
 	}
-	d.done = func(o txn.Outcome, _ resource.Revision, _ error) {
-		news.writing, news.next = false, l.now.Add(seatsEvery)
+	d.Done = func(o txn.Outcome, _ resource.Revision, _ error) {
+		news.writing, news.next = false, l.post.Now().Add(seatsEvery)
 		if o != txn.Landed {
-			news.next = l.now.Add(time.Second)
+			news.next = l.post.Now().Add(time.Second)
 		}
 		for _, w := range writes {
 			l.seatWritten(w, o == txn.Landed)
 		}
 	}
-	first := d.ops[0]
-	l.settle(d, first.Key, func(value []byte, found bool) bool {
+	first := d.Ops[0]
+	l.post.Settle(d, first.Key, func(value []byte, found bool) bool {
 		return found != first.Delete && bytes.Equal(value, first.Value)
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/resource"
 )
 
@@ -66,16 +67,16 @@ func (l *Leader) evictionOf(u *unit, a *attempt) (e Eviction, durable bool) {
 		return e, false
 	}
 	e = Eviction{
-		Tx: a.machine.ID(), Revision: a.machine.Revision(), Unit: u.path, Freed: u.Charge.Request.Clone(), Until: l.now,
+		Tx: a.machine.ID(), Revision: a.machine.Revision(), Unit: u.path, Freed: u.Charge.Request.Clone(), Until: l.post.Now(),
 	}
 	if u.allocation != nil {
 		e.Requested = u.allocation.Spec.Resources.Requests
 	}
 	switch { // a record of an older version has no instant
 	case a.notice != nil:
-		e.Until = cmp.Or(a.noticed, l.now).Add(time.Duration(a.notice.GraceSeconds) * time.Second)
+		e.Until = cmp.Or(a.noticed, l.post.Now()).Add(time.Duration(a.notice.GraceSeconds) * time.Second)
 	case u.ending != nil:
-		e.Until = cmp.Or(instantOf(u.asked), l.now).Add(time.Duration(u.ending.GraceSeconds) * time.Second)
+		e.Until = cmp.Or(post.InstantOf(u.asked), l.post.Now()).Add(time.Duration(u.ending.GraceSeconds) * time.Second)
 	}
 	return e, true
 }

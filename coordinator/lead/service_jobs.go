@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/lead/refusal"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
@@ -40,17 +41,17 @@ func (l *Leader) cancelJob(j *job, wish record.Cancellation, done func(*api.Stat
 		return
 	}
 	rec := j.record
-	wish.AskedMillis = l.millis()
+	wish.AskedMillis = l.post.Millis()
 	rec.Cancelled = &wish
 	if !api.Phase(rec.Phase).Ended() {
 		rec.Phase = string(api.Cancelling)
 	}
 	j.beginWrite()
 	key := record.JobKey(rec.Namespace, rec.Name)
-	l.settle(decision{
-		compares: []record.Compare{record.ModRevIs(key, j.stored)},
-		ops:      []record.Op{record.Put(key, record.MustEncode(rec))},
-		done: func(o txn.Outcome, rev resource.Revision, err error) {
+	l.post.Settle(post.Decision{
+		Compares: []record.Compare{record.ModRevIs(key, j.stored)},
+		Ops:      []record.Op{record.Put(key, record.MustEncode(rec))},
+		Done: func(o txn.Outcome, rev resource.Revision, err error) {
 			j.finishWrite()
 			if d, waiting, ok := unheld(j); ok && o != txn.Landed && wish.Remove && errors.Is(err, record.ErrNoSpace) && !l.isAwaited(j) {
 				j.beginWrite()
@@ -58,7 +59,7 @@ func (l *Leader) cancelJob(j *job, wish record.Cancellation, done func(*api.Stat
 					u.beginWrite(writeChange)
 					l.offer(u) // which holds the unit
 				}
-				d.done = func(o txn.Outcome, _ resource.Revision, err error) {
+				d.Done = func(o txn.Outcome, _ resource.Revision, err error) {
 					j.finishWrite()
 					if o == txn.Landed {
 						l.forgetJob(j)
@@ -72,7 +73,7 @@ func (l *Leader) cancelJob(j *job, wish record.Cancellation, done func(*api.Stat
 					done(refusal.NotTaken("job "+rec.Name, "deletion", err))
 					l.notifyJob(j)
 				}
-				l.settle(d, key, func(_ []byte, found bool) bool { return !found })
+				l.post.Settle(d, key, func(_ []byte, found bool) bool { return !found })
 				return
 			}
 			if o != txn.Landed {
@@ -96,12 +97,12 @@ func (l *Leader) cancelJob(j *job, wish record.Cancellation, done func(*api.Stat
 
 // unheld is the Txn of deletions alone, which a store without space takes, of a job
 // without devices, and its waiting units; not ok where the job has to be ended first.
-func unheld(j *job) (d decision, waiting []*unit, ok bool) {
+func unheld(j *job) (d post.Decision, waiting []*unit, ok bool) {
 	key := record.JobKey(j.record.Namespace, j.record.Name)
-	d = decision{compares: []record.Compare{record.ModRevIs(key, j.stored)}, ops: []record.Op{record.Delete(key)}}
+	d = post.Decision{Compares: []record.Compare{record.ModRevIs(key, j.stored)}, Ops: []record.Op{record.Delete(key)}}
 	for _, u := range j.units {
 		at := u.record.Path().Key()
-		d.ops = append(d.ops, record.Delete(at))
+		d.Ops = append(d.Ops, record.Delete(at))
 		switch {
 		case u.phase().Ended() && !u.isBeingWritten():
 			continue
@@ -109,9 +110,9 @@ func unheld(j *job) (d decision, waiting []*unit, ok bool) {
 			return d, nil, false
 		}
 		waiting = append(waiting, u)
-		d.compares = append(d.compares, record.ModRevIs(at, u.stored))
+		d.Compares = append(d.Compares, record.ModRevIs(at, u.stored))
 		if u.queued {
-			d.ops = append(d.ops, record.Delete(u.record.Order().Key()))
+			d.Ops = append(d.Ops, record.Delete(u.record.Order().Key()))
 		}
 	}
 	return d, waiting, true

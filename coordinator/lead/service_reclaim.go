@@ -123,7 +123,7 @@ func (l *Leader) endReclaimed(r *reclaim, grace *int64, done func(*api.Status)) 
 			GracePeriodSeconds: grace,
 			Reason:             fmt.Sprintf("reclaimed: node %s of quota tree %s is over its quota", r.object.Units[i].Node, r.object.Tree),
 		})
-		l.out.info("reclaimed", "unit", u.path, "tree", r.object.Tree, "node", r.object.Units[i].Node, "grace_seconds", asked.GraceSeconds)
+		l.post.Info("reclaimed", "unit", u.path, "tree", r.object.Tree, "node", r.object.Units[i].Node, "grace_seconds", asked.GraceSeconds)
 		if u.job == nil {
 			l.end(u, asked)
 			continue

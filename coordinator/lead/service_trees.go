@@ -13,10 +13,10 @@ import (
 func (l *Leader) reportShape(name string) {
 	dangling, detached := l.quotas.Tree(name).Faults()
 	if len(dangling) > 0 {
-		l.out.warn("tree_dangling", "tree", name, "nodes", dangling)
+		l.post.Warn("tree_dangling", "tree", name, "nodes", dangling)
 	}
 	if detached > 0 {
-		l.out.warn("tree_detached", "tree", name, "units", detached)
+		l.post.Warn("tree_detached", "tree", name, "units", detached)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/store/mem"
@@ -45,7 +46,7 @@ func (x *inputs) answerAll(t *rapid.T) {
 		}
 		e := x.asked[0]
 		x.asked = x.asked[1:]
-		if e.Kind == ReadKey {
+		if e.Kind == post.ReadKey {
 			kv, found, rev, err := x.kv.Get(context.Background(), e.Key)
 			if err != nil {
 				t.Fatal(err)
@@ -128,7 +129,7 @@ func occupancyOf(l *Leader, n *node) (o grant.Occupancy) {
 		} else if h.waiting {
 			s = grant.Waiting
 		}
-		o.Grants = append(o.Grants, grant.Grant{Tx: tx, Epoch: l.epoch, State: s, Members: h.members})
+		o.Grants = append(o.Grants, grant.Grant{Tx: tx, Epoch: l.post.Epoch(), State: s, Members: h.members})
 	}
 	return o
 }

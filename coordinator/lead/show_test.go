@@ -39,7 +39,7 @@ func equip(t *testing.T, n *node, h grant.Host) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.setHost(h, host, &outbox{})
+	n.setHost(h, host, quiet())
 }
 
 // partitioned is a connected node whose second GPU is sick.
@@ -52,7 +52,7 @@ func partitioned(t *testing.T) *node {
 	n := newNode("n1", &cluster.State{}, &occupancyNews{})
 	equip(t, n, grant.Host{Hostname: "h", Topology: profile.Topology(), Inventory: profile.Inventory("n1")})
 	n.health = map[int]grant.DeviceHealth{1: {Health: devices.Tainted, Reason: "XID 79: fell off the bus"}}
-	n.rebuild(&outbox{})
+	n.rebuild(quiet())
 	return n
 }
 
@@ -137,7 +137,7 @@ func TestTheFactsOfAHostTellItsFreePart(t *testing.T) {
 			t.Fatal(err)
 		}
 		n := newNode("n1", &cluster.State{}, &occupancyNews{})
-		n.setHost(grant.Host{Hostname: "h", Topology: topology, Inventory: inventory}, host, &outbox{})
+		n.setHost(grant.Host{Hostname: "h", Topology: topology, Inventory: inventory}, host, quiet())
 		var held []resource.Assignment
 		var local []grant.Grant
 		for i := range rapid.IntRange(0, 12).Draw(t, "holders") {
@@ -252,7 +252,7 @@ func TestAConfirmationOfOtherPagesOrInstancesIsTakenOver(t *testing.T) {
 
 func TestOfAGrantCountsWhatTheHostStillHas(t *testing.T) {
 	n := partitioned(t)
-	log := &outbox{}
+	log := quiet()
 	n.health = nil
 	n.applyHealth()
 	full := n.view.Host.FreeVector(n.view.Free)

@@ -2,6 +2,7 @@ package lead
 
 import (
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/shown"
 )
@@ -30,7 +31,7 @@ func (l *Leader) showUnit(u *unit) shown.Unit {
 // shownEnding is the end that the unit's keys have; zero for none.
 func (u *unit) shownEnding() (e shown.Ending) {
 	if a := u.attempt; a.notice != nil {
-		e.Notice = &shown.End{Millis: millisOf(a.noticed), GraceSeconds: a.notice.GraceSeconds, Reason: a.notice.Reason}
+		e.Notice = &shown.End{Millis: post.MillisOf(a.noticed), GraceSeconds: a.notice.GraceSeconds, Reason: a.notice.Reason}
 	}
 	if u.wish == endDurable {
 		e.Asked = &shown.End{Millis: u.asked, GraceSeconds: u.ending.GraceSeconds, Reason: u.ending.Reason}

@@ -15,7 +15,7 @@ import (
 func (l *Leader) snapshot() *whatif.Snapshot {
 	return &whatif.Snapshot{
 		Nodes: l.occupied().Snapshot(), Limits: l.quotas.Limits().Snapshot(), Trees: l.quotas.Trees().Snapshot(), Forest: charges.Forest,
-		Closed: maps.Clone(l.quotas.Closed()), MaxOps: l.maxOps,
+		Closed: maps.Clone(l.quotas.Closed()), MaxOps: l.post.MaxOps(),
 	}
 }
 
@@ -32,7 +32,7 @@ func (l *Leader) asked(u *unit) *whatif.Unit {
 // world is the state that decisions read and change.
 func (l *Leader) world() *sched.World {
 	return &sched.World{
-		State: l.state, Refresh: func() { l.occupied() }, Limits: l.quotas.Limits(), Trees: l.quotas.Trees(), Forest: charges.Forest, Closed: l.quotas.Closed(), MaxOps: l.maxOps,
+		State: l.state, Refresh: func() { l.occupied() }, Limits: l.quotas.Limits(), Trees: l.quotas.Trees(), Forest: charges.Forest, Closed: l.quotas.Closed(), MaxOps: l.post.MaxOps(),
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/coordinator/admission"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
@@ -23,9 +24,9 @@ var ways = map[string]func(*Leader, *node, record.KV, record.NodeSpec){
 
 // answerRead answers the reads that ask leaves behind with what the store has.
 func answerRead(l *Leader, kv record.KV, ask func()) {
-	for _, e := range l.handle(l.now, nil, ask) {
-		if e.Kind == ReadKey && e.Key == kv.Key {
-			l.Apply(l.now, ReadAnswer{e.Token, kv, true, kv.ModRev}, nil)
+	for _, e := range l.handle(l.post.Now(), nil, ask) {
+		if e.Kind == post.ReadKey && e.Key == kv.Key {
+			l.Apply(l.post.Now(), ReadAnswer{e.Token, kv, true, kv.ModRev}, nil)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
@@ -23,12 +24,12 @@ func (l *Leader) awaitStart(u *unit) {
 	if u.record.StartByMillis == 0 {
 		return
 	}
-	l.after(l.untilOverdue(u), func() { l.endOverdue(u) })
+	l.post.After(l.untilOverdue(u), func() { l.endOverdue(u) })
 }
 
 // untilOverdue is how long the unit may wait from now on.
 func (l *Leader) untilOverdue(u *unit) time.Duration {
-	return max(0, time.Duration(u.record.StartByMillis-l.millis())*time.Millisecond+clockError)
+	return max(0, time.Duration(u.record.StartByMillis-l.post.Millis())*time.Millisecond+clockError)
 }
 
 // isOverdue reports whether the unit should have started.
@@ -48,10 +49,10 @@ func (l *Leader) endOverdue(u *unit) {
 		return
 	case u.adopting != nil:
 		l.abandon(u.adopting)
-		l.after(firstBackoff, func() { l.endOverdue(u) })
+		l.post.After(firstBackoff, func() { l.endOverdue(u) })
 		return
 	case u.stored == 0 || u.isBeingWritten():
-		l.after(firstBackoff, func() { l.endOverdue(u) })
+		l.post.After(firstBackoff, func() { l.endOverdue(u) })
 		return
 	}
 	l.writeOverdue(u)
@@ -70,31 +71,31 @@ func (l *Leader) writeFailed(u *unit, kind record.EndKind, text string, again, t
 	l.room.Hold(u.key)
 	key, unit := u.record.Path().Key(), u.record
 	unit.Phase, unit.End, unit.Reason = string(api.Failed), kind, text
-	unit.Ended, unit.EndedMillis = l.stamp(), l.millis()
-	d := decision{compares: []record.Compare{record.ModRevIs(key, u.stored)}}
+	unit.Ended, unit.EndedMillis = l.post.Stamp(), l.post.Millis()
+	d := post.Decision{Compares: []record.Compare{record.ModRevIs(key, u.stored)}}
 	if u.queued {
-		d.ops = append(d.ops, record.Delete(unit.Order().Key()))
+		d.Ops = append(d.Ops, record.Delete(unit.Order().Key()))
 	}
-	d.ops = append(d.ops, record.Put(key, record.MustEncode(unit)))
-	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
+	d.Ops = append(d.Ops, record.Put(key, record.MustEncode(unit)))
+	d.Done = func(o txn.Outcome, rev resource.Revision, err error) {
 		u.finishWrite(writeFailure)
 		if o != txn.Landed {
-			l.out.warn("failure_not_written", "unit", u.path, "outcome", o, "error", err)
+			l.post.Warn("failure_not_written", "unit", u.path, "outcome", o, "error", err)
 			if u.ending != nil { // asked for meanwhile: again does nothing for it
 				l.endQueued(u)
 				return
 			}
 			l.offer(u)
-			l.after(lastBackoff, again)
+			l.post.After(lastBackoff, again)
 			return
 		}
 		l.room.Remove(u.key)
 		u.end(unit, rev)
 		l.census.note(u)
-		l.out.info("failed_before_start", "unit", u.path, "reason", unit.Reason)
+		l.post.Info("failed_before_start", "unit", u.path, "reason", unit.Reason)
 		then()
 	}
-	l.settle(d, key, func(value []byte, found bool) bool {
+	l.post.Settle(d, key, func(value []byte, found bool) bool {
 		rec, err := record.Decode[record.Unit](key, value)
 		return found && err == nil && api.Phase(rec.Phase) == api.Failed
 	})
@@ -148,4 +149,18 @@ func (u *unit) explainOverdue() (record.EndKind, string) {
 		return record.GangTimeout, fmt.Sprintf("%d of %d members of group %s had arrived within %s", arrived, u.group.rule.MinMembers, u.group.id, u.group.rule.MaxWait)
 	}
 	return record.GangTimeout, fmt.Sprintf("the %d members of group %s had no place within %s", u.group.rule.MinMembers, u.group.id, u.group.rule.MaxWait)
+}
+
+// startBy is the instant until which something may wait that has arrived at since, 0
+// for no end.
+func startBy(since int64, wait time.Duration) int64 {
+	if wait <= 0 {
+		return 0
+	}
+	return since + max(1, wait.Milliseconds())
+}
+
+// setStartBy sets the instant until which a new unit may wait.
+func (l *Leader) setStartBy(u *unit, wait time.Duration) {
+	u.setStartBy(startBy(l.post.Millis(), wait))
 }

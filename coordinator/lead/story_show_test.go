@@ -8,6 +8,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/why"
 	"github.com/musterd/muster/grant"
@@ -35,22 +36,22 @@ func (s *story) named(text string) string {
 	return text
 }
 
-func (s *story) show(e lead.Effect) string {
+func (s *story) show(e post.Effect) string {
 	switch e.Kind {
-	case lead.SendCommand:
+	case post.SendCommand:
 		return fmt.Sprintf("tell %s: %s", e.Node, s.command(e.Command))
-	case lead.WriteKeys:
+	case post.WriteKeys:
 		return fmt.Sprintf("write %d: %s", e.Token, s.write(e.Write))
-	case lead.ReadKey:
+	case post.ReadKey:
 		return fmt.Sprintf("read %d: %s", e.Token, s.key(e.Key))
-	case lead.AnswerClient:
+	case post.AnswerClient:
 		return s.reply(e)
-	case lead.WakeAt:
+	case post.WakeAt:
 		return fmt.Sprintf("wake in %v", e.At.Sub(s.now).Round(time.Millisecond))
-	case lead.AskSettled:
+	case post.AskSettled:
 		return "ask whether all writes so far have settled"
-	case lead.LogEvent:
-		if e.Event.Severity == lead.SeverityDebug {
+	case post.LogEvent:
+		if e.Event.Severity == post.SeverityDebug {
 			return ""
 		}
 		text := "log " + e.Event.Name
@@ -58,7 +59,7 @@ func (s *story) show(e lead.Effect) string {
 			text += fmt.Sprintf(" %v=%v", e.Event.Fields[i], e.Event.Fields[i+1])
 		}
 		return s.named(text)
-	case lead.EndTerm:
+	case post.EndTerm:
 		return "end the term: " + e.Err.Error()
 	}
 	return ""
@@ -106,7 +107,7 @@ func (s *story) key(key string) string {
 }
 
 // write shows the conditions and the operations of a write.
-func (s *story) write(w lead.Write) string {
+func (s *story) write(w post.Write) string {
 	var parts, conditions []string
 	for _, op := range w.Ops {
 		name := s.key(op.Key)
@@ -149,7 +150,7 @@ func (s *story) write(w lead.Write) string {
 }
 
 // reply shows the answer to a client.
-func (s *story) reply(e lead.Effect) string {
+func (s *story) reply(e post.Effect) string {
 	if e.Status != nil {
 		return s.named(fmt.Sprintf("refuse client %d: %d %s", e.Token, e.Status.Code, e.Status.Message))
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/admission"
 	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/store/mem"
@@ -33,11 +34,11 @@ type story struct {
 	store  *mem.Store
 	agents map[resource.NodeID]*storyAgent
 
-	client lead.Token
+	client post.Token
 	// asks are the writes and reads that the store has not answered, the oldest
 	// first; settling are the questions whether all has settled.
-	asks     []lead.Effect
-	settling []lead.Token
+	asks     []post.Effect
+	settling []post.Token
 	txs      []resource.TxID // in the order of their first mention
 	alarm    time.Time       // the last WakeAt, if it is to come
 	told     strings.Builder // what happened since it was shown
@@ -183,7 +184,7 @@ func (s *story) configure() {
 		s.carry(s.l.Apply(s.now, lead.ConfigWritten{}, nil))
 		return
 	}
-	fmt.Fprintf(&s.told, "  write at the start: %s\n", s.write(lead.Write{Ops: ops}))
+	fmt.Fprintf(&s.told, "  write at the start: %s\n", s.write(post.Write{Ops: ops}))
 	s.carry(s.l.Apply(s.now, lead.ConfigWritten{Count: len(ops), Revision: s.put(ops...)}, nil))
 }
 
@@ -209,18 +210,18 @@ func (s *story) apply(in lead.Input) {
 }
 
 // carry notes effects, and keeps those that somebody is to answer.
-func (s *story) carry(effects []lead.Effect) {
+func (s *story) carry(effects []post.Effect) {
 	for _, e := range effects {
 		switch e.Kind {
-		case lead.SendCommand:
+		case post.SendCommand:
 			if a := s.agents[e.Node]; a.connected {
 				a.commands = append(a.commands, e.Command)
 			}
-		case lead.WriteKeys, lead.ReadKey:
+		case post.WriteKeys, post.ReadKey:
 			s.asks = append(s.asks, e)
-		case lead.WakeAt:
+		case post.WakeAt:
 			s.alarm = e.At
-		case lead.AskSettled:
+		case post.AskSettled:
 			s.settling = append(s.settling, e.Token)
 		}
 		if text := s.show(e); text != "" {
@@ -382,7 +383,7 @@ func (s *story) storeAnswers(f fate) {
 	}
 	e := s.asks[0]
 	s.asks = s.asks[1:]
-	if e.Kind == lead.ReadKey {
+	if e.Kind == post.ReadKey {
 		kv, found, revision, err := s.store.Get(s.t.Context(), e.Key)
 		if err != nil {
 			s.t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/grant"
@@ -28,7 +29,7 @@ func (x *scene) wants(u *unit, spec string) {
 // refusedWith is the refusal that the last request was answered with, "" for none.
 func (x *scene) refusedWith() string {
 	for _, e := range x.left {
-		if e.Kind == AnswerClient && e.Token == 99 && e.Status != nil {
+		if e.Kind == post.AnswerClient && e.Token == 99 && e.Status != nil {
 			return fmt.Sprint(e.Status.Code, " ", e.Status.Message)
 		}
 	}

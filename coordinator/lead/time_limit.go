@@ -24,10 +24,10 @@ func (l *Leader) limitTime(a *attempt) {
 	run = func() {
 		if l.attempts[tx] == a {
 			l.expire(a, t)
-			l.after(expireAgain, run) // the store may refuse the end
+			l.post.After(expireAgain, run) // the store may refuse the end
 		}
 	}
-	l.after(max(0, time.Duration(t.end()-l.millis())*time.Millisecond), run)
+	l.post.After(max(0, time.Duration(t.end()-l.post.Millis())*time.Millisecond), run)
 }
 
 // expireAgain is the time after which a unit whose time is over, and that still holds
@@ -41,7 +41,7 @@ func (l *Leader) expire(a *attempt, t timeLimit) {
 		return
 	}
 	a.setOutcome(&t.outcome)
-	l.out.info("time_is_over", "unit", u.path, "phase", t.outcome.Phase, "message", t.outcome.Message)
+	l.post.Info("time_is_over", "unit", u.path, "phase", t.outcome.Phase, "message", t.outcome.Message)
 	asked := txn.ReleaseAsked{Reason: t.outcome.Message}
 	if u.hasWork() { // nothing tells a launcher that has attached nothing
 		asked.GraceSeconds = DefaultGrace

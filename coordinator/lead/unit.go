@@ -11,6 +11,7 @@ import (
 	"github.com/musterd/muster/constraint"
 	"github.com/musterd/muster/coordinator/count"
 	"github.com/musterd/muster/coordinator/lead/form"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/queue"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/sched"
@@ -66,7 +67,7 @@ type unit struct {
 	wish   wish
 	ending *txn.ReleaseAsked
 	// asker is the call of that request; nil where this leader was not asked.
-	asker *call
+	asker *post.Author
 	// asked is the instant of ending, in milliseconds of the leader's clock; 0 where
 	// an older version has stored the request.
 	asked int64

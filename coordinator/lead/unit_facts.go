@@ -5,6 +5,7 @@ import (
 	"iter"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/coordinator/shown"
@@ -227,4 +228,13 @@ func workOf(u *unit) why.Work {
 		Unit: u.path, Namespace: u.record.Namespace, Priority: u.record.Priority, Members: u.record.Held(),
 		GPUs: u.gpus(),
 	}
+}
+
+// creating is the creation of a unit.
+func (u *unit) creating() post.Creating {
+	key := u.record.Path().Key()
+	return post.Creating{What: u.path, UID: u.record.UID, Key: key, Mine: func(value []byte) bool {
+		rec, err := record.Decode[record.Unit](key, value)
+		return err == nil && rec.UID == u.record.UID
+	}}
 }

@@ -39,10 +39,10 @@ func (l *Leader) exceedsTxn(s *submission, ops int) *api.Status {
 		field = "spec.completions"
 	}
 	if s.job != nil && !s.job.gang { // each member is a unit
-		advice = fmt.Sprintf("ask for %d members at most, ", (l.maxOps-2)/2)
+		advice = fmt.Sprintf("ask for %d members at most, ", (l.post.MaxOps()-2)/2)
 	}
 	return api.Errorf(422, "%s: storing %d members takes %d operations, and the store takes %d in one transaction: %sraise etcd's --max-txn-ops, or submit several jobs",
-		field, max(len(s.units), s.units[0].record.Members), ops, l.maxOps, advice)
+		field, max(len(s.units), s.units[0].record.Members), ops, l.post.MaxOps(), advice)
 }
 
 // overQuota refuses an allocation that may not wait.

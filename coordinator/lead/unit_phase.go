@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
@@ -195,7 +196,7 @@ func (u *unit) remove() {
 
 // askEnd notes that the owner asks for the unit's end. The instant is the one that
 // every Txn about this end writes, in milliseconds. A command keeps every grace.
-func (u *unit) askEnd(asked txn.ReleaseAsked, instant int64, asker *call) {
+func (u *unit) askEnd(asked txn.ReleaseAsked, instant int64, asker *post.Author) {
 	asked.Kept = asked.Kept && u.work() == nil
 	u.asker = asker
 	u.wish, u.ending, u.asked = endAsked, &asked, instant

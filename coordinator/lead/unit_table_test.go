@@ -14,6 +14,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/admission"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store/mem"
 	"github.com/musterd/muster/coordinator/txn"
@@ -29,7 +30,7 @@ type inputs struct {
 	*Leader
 	kv    *mem.Store
 	clock time.Time
-	asked []Effect // writes and reads that have no answer yet
+	asked []post.Effect // writes and reads that have no answer yet
 	made  int
 	wakes time.Time // 0: no alarm is set
 	seen  map[unitPhase]int
@@ -78,14 +79,14 @@ func (x *inputs) give(t *rapid.T, in Input) { x.take(t, x.Apply(x.clock, in, nil
 func (x *inputs) do(t *rapid.T, f func()) { x.take(t, x.handle(x.clock, nil, f)) }
 
 // take keeps the effects that want an answer, schedules, and checks the leader.
-func (x *inputs) take(t *rapid.T, effects []Effect) {
+func (x *inputs) take(t *rapid.T, effects []post.Effect) {
 	for _, e := range x.Pass(x.clock, effects) {
 		switch e.Kind {
-		case WriteKeys, ReadKey:
+		case post.WriteKeys, post.ReadKey:
 			x.asked = append(x.asked, e)
-		case WakeAt:
+		case post.WakeAt:
 			x.wakes = e.At
-		case EndTerm:
+		case post.EndTerm:
 			t.Fatalf("the term ends: %v", e.Err)
 		}
 	}
@@ -151,7 +152,7 @@ func (x *inputs) answer(t *rapid.T) {
 	i := rapid.IntRange(0, len(x.asked)-1).Draw(t, "question")
 	e := x.asked[i]
 	x.asked = slices.Delete(x.asked, i, i+1)
-	if e.Kind == ReadKey {
+	if e.Kind == post.ReadKey {
 		kv, found, rev, err := x.kv.Get(context.Background(), e.Key)
 		if err != nil {
 			t.Fatal(err)
@@ -274,7 +275,7 @@ func (x *inputs) change(t *rapid.T) {
 		t.Fatal(err)
 	}
 	x.made++
-	token, patch := Token(1000+x.made), api.WorkPatch{Spec: raw}
+	token, patch := post.Token(1000+x.made), api.WorkPatch{Spec: raw}
 	if u.job == nil {
 		x.give(t, ClientRequest{token, PatchAllocation{"default", u.record.Name, patch}})
 	} else {

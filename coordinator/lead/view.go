@@ -20,8 +20,6 @@ import (
 //
 // Invariant: state has the views of nodes and no others.
 type view struct {
-	// now is the time of what is being handled.
-	now time.Time
 	// floor is a revision that no list is older than.
 	floor resource.Revision
 
@@ -54,7 +52,7 @@ type view struct {
 
 func newView(r *Rules, floor resource.Revision, now time.Time) view {
 	return view{
-		now: now, floor: floor, policy: r.PreemptionPolicy, state: &cluster.State{}, occupancy: &occupancyNews{}, nodes: map[resource.NodeID]*node{}, units: map[string]*unit{}, jobs: map[string]*job{}, groups: map[string]*group{}, members: map[string]*member{},
+		floor: floor, policy: r.PreemptionPolicy, state: &cluster.State{}, occupancy: &occupancyNews{}, nodes: map[resource.NodeID]*node{}, units: map[string]*unit{}, jobs: map[string]*job{}, groups: map[string]*group{}, members: map[string]*member{},
 		attempts: map[resource.TxID]*attempt{}, lostHolds: map[resource.NodeID]map[resource.TxID]bool{}, quotas: charges.New(r.Quota, now), room: sched.NewRoom(), queueNews: &queueNews{}, spaces: newSpaces(), objects: edit.New(),
 	}
 }
@@ -95,9 +93,6 @@ func (v *view) removeNode(id resource.NodeID) {
 	v.declare(id)
 	v.state.Remove(id)
 }
-
-// setNow begins the handling of an input.
-func (v *view) setNow(now time.Time) { v.now = now }
 
 // insertUnit takes a unit and its members in, and learns from them. A new leader so
 // learns first from the units that the store has, in the order of their keys.

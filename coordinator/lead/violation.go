@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterd/muster/coordinator/lead/breaker"
 
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/grant"
@@ -18,7 +19,7 @@ import (
 func (l *Leader) handleLie(n *node, bad *lie) {
 	if bad.doubt {
 		if l.mayLog(n) {
-			l.out.warn("message_not_counted", "node", n.view.ID, "reason", bad.reason, "detail", Clip(bad.detail))
+			l.post.Warn("message_not_counted", "node", n.view.ID, "reason", bad.reason, "detail", Clip(bad.detail))
 		}
 		return
 	}
@@ -28,16 +29,16 @@ func (l *Leader) handleLie(n *node, bad *lie) {
 // isolateNode isolates a node: the leader cordons the node, ends its stream, and
 // places its undecided attempts elsewhere. Committed units stay there.
 func (l *Leader) isolateNode(n *node, bad *lie) {
-	l.out.count(MetricViolations, bad.reason)
+	l.post.Count(post.MetricViolations, bad.reason)
 	if l.mayLog(n) {
-		l.out.error("protocol_violation", "node", n.view.ID, "reason", bad.reason, "detail", Clip(bad.detail))
+		l.post.Error("protocol_violation", "node", n.view.ID, "reason", bad.reason, "detail", Clip(bad.detail))
 	}
 	first := n.violation() == nil
 	if first {
-		n.setAccused(&record.Violation{Reason: bad.reason, Detail: Clip(bad.detail), At: l.stamp()})
+		n.setAccused(&record.Violation{Reason: bad.reason, Detail: Clip(bad.detail), At: l.post.Stamp()})
 		l.setReady(n)
 	}
-	l.out.add(Effect{Kind: DistrustNode, Node: n.view.ID})
+	l.post.Add(post.Effect{Kind: post.DistrustNode, Node: n.view.ID})
 	for _, tx := range l.attemptsOn(n.view.ID) {
 		if a := l.attempts[tx]; a != nil && a.machine.Undecided() {
 			a.fail(n.view.ID, breaker.WrongVote)
@@ -67,15 +68,15 @@ func (l *Leader) writeViolation(n *node, v *record.Violation) {
 	key := record.NodeSpecKey(id)
 	value, err := record.Encode(spec)
 	if err != nil {
-		l.out.error("violation_not_written", "node", id, "error", err) // it holds for this term
+		l.post.Error("violation_not_written", "node", id, "error", err) // it holds for this term
 		return
 	}
-	l.settle(decision{
-		compares: []record.Compare{record.ModRevIs(key, n.specRev)},
-		ops:      []record.Op{record.Put(key, value)},
-		done: func(o txn.Outcome, rev resource.Revision, _ error) {
+	l.post.Settle(post.Decision{
+		Compares: []record.Compare{record.ModRevIs(key, n.specRev)},
+		Ops:      []record.Op{record.Put(key, value)},
+		Done: func(o txn.Outcome, rev resource.Revision, _ error) {
 			if o != txn.Landed {
-				l.after(violationAgain, func() { l.readSpec(n, func() { l.writeViolation(n, v) }) })
+				l.post.After(violationAgain, func() { l.readSpec(n, func() { l.writeViolation(n, v) }) })
 				return
 			}
 			n.finishAccusing()
@@ -98,16 +99,16 @@ const violationAgain = 100 * time.Millisecond
 // endIsolation lets a node back that an operator has uncordoned; that is durable.
 func (l *Leader) endIsolation(n *node) {
 	n.clearFaults()
-	n.setTripped(l.now)
+	n.setTripped(l.post.Now())
 	l.setReady(n)
-	l.out.add(Effect{Kind: TrustNode, Node: n.view.ID})
+	l.post.Add(post.Effect{Kind: post.TrustNode, Node: n.view.ID})
 	l.wakeAll() // an isolation that is not durable yet leaves the specification as it is
 }
 
 // resumeDeferredWork runs once a second: it does for a node the work that was put off because
 // of too many messages.
 func (l *Leader) resumeDeferredWork(n *node) {
-	n.setTripped(l.now)
+	n.setTripped(l.post.Now())
 	l.makeDurable(n)
 	if n.wakes {
 		n.setWakes(false)
@@ -117,6 +118,6 @@ func (l *Leader) resumeDeferredWork(n *node) {
 	}
 	if n.unanswered && n.connected {
 		n.clearUnanswered()
-		l.out.command(n.view.ID, grant.Resync{})
+		l.post.Command(n.view.ID, grant.Resync{})
 	}
 }

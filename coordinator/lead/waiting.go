@@ -63,9 +63,9 @@ func (l *Leader) waitingNow(u *unit) record.Waiting {
 func (l *Leader) orderOf(u *unit) record.Order {
 	o := record.Order{UnitUID: u.record.UID}
 	if w := l.waitingNow(u); w.Code != "" {
-		w.SinceMillis = l.millis()
+		w.SinceMillis = l.post.Millis()
 		o.Waiting = &w
 	}
-	u.setTold(told{waiting: o.Waiting, at: l.now})
+	u.setTold(told{waiting: o.Waiting, at: l.post.Now()})
 	return o
 }

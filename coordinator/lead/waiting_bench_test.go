@@ -10,6 +10,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/cmd/muster/alone"
 	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
@@ -196,7 +197,7 @@ func BenchmarkPassWithNothingNew(b *testing.B) {
 	crowded(b, []int{1_000, 100_000}, func(b *testing.B, waiting, classes int) {
 		c := newCrowd(b, 1, 1, 1, waiting, classes)
 		b.Run("pass", func(b *testing.B) {
-			buffer := make([]lead.Effect, 0, 64)
+			buffer := make([]post.Effect, 0, 64)
 			b.ReportAllocs()
 			for b.Loop() {
 				if buffer = c.Leader().Pass(c.Now(), buffer[:0]); len(buffer) > 0 {

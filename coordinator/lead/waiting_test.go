@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/grant"
@@ -53,7 +54,7 @@ func TestAUnitIsStoredWithTheReasonWhyItWaits(t *testing.T) {
 		t.Errorf("the store has %+v", x.storedWaiting(a))
 	}
 	c := x.conditionOf(a, "Scheduled")
-	if c.Reason != "WaitingForResources" || c.Message != "no place now; `muster why a -n default` says why" || c.LastTransitionTime != Stamp(x.clock) {
+	if c.Reason != "WaitingForResources" || c.Message != "no place now; `muster why a -n default` says why" || c.LastTransitionTime != post.Stamp(x.clock) {
 		t.Errorf("shown as %+v", c)
 	}
 	x.second()
@@ -91,7 +92,7 @@ func TestAnotherReasonIsWrittenWithinASecond(t *testing.T) {
 	if w == nil || w.Code != "Refused" || w.Refusals != 1 || w.SinceMillis <= since || !strings.Contains(w.Message, "node n") {
 		t.Fatalf("after a refusal: %+v", w)
 	}
-	if c := x.conditionOf(a, "Scheduled"); c.Reason != "Refused" || c.Message != w.Message || c.LastTransitionTime != Stamp(instantOf(w.SinceMillis)) {
+	if c := x.conditionOf(a, "Scheduled"); c.Reason != "Refused" || c.Message != w.Message || c.LastTransitionTime != post.Stamp(post.InstantOf(w.SinceMillis)) {
 		t.Errorf("shown as %+v", c)
 	}
 	written := x.clock

@@ -3,6 +3,7 @@ package lead
 import (
 	"time"
 
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/pace"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
@@ -67,14 +68,14 @@ func (l *Leader) hasWaitingNews(u *unit) bool {
 	case now.Code != before.Code:
 		return true
 	}
-	return now != before && l.now.Sub(u.told.at) >= waitingEvery
+	return now != before && l.post.Now().Sub(u.told.at) >= waitingEvery
 }
 
 // tellWaiting writes why a unit waits, and reports whether the rate lets it. The
 // write compares the unit's own key: it never lands once the unit has left the
 // order.
 func (l *Leader) tellWaiting(u *unit) bool {
-	if !l.waiting.bucket.Take(l.now, waitingRate) {
+	if !l.waiting.bucket.Take(l.post.Now(), waitingRate) {
 		return false
 	}
 	w := l.waitingNow(u)
@@ -82,15 +83,15 @@ func (l *Leader) tellWaiting(u *unit) bool {
 		w = *u.told.waiting
 		w.Never, w.NeverCode, w.NeverSinceMillis = "", "", 0
 	}
-	if w.SinceMillis = l.millis(); u.told.waiting != nil && u.told.waiting.Code == w.Code {
+	if w.SinceMillis = l.post.Millis(); u.told.waiting != nil && u.told.waiting.Code == w.Code {
 		w.SinceMillis = u.told.waiting.SinceMillis
 	}
 	u.beginTold()
-	key, at, stored := u.record.Order().Key(), l.now, u.stored
-	l.settle(decision{
-		compares: []record.Compare{record.ModRevIs(u.record.Path().Key(), stored)},
-		ops:      []record.Op{record.Put(key, record.MustEncode(record.Order{UnitUID: u.record.UID, Waiting: &w}))},
-		done: func(o txn.Outcome, rev resource.Revision, _ error) {
+	key, at, stored := u.record.Order().Key(), l.post.Now(), u.stored
+	l.post.Settle(post.Decision{
+		Compares: []record.Compare{record.ModRevIs(u.record.Path().Key(), stored)},
+		Ops:      []record.Op{record.Put(key, record.MustEncode(record.Order{UnitUID: u.record.UID, Waiting: &w}))},
+		Done: func(o txn.Outcome, rev resource.Revision, _ error) {
 			if u.finishTold(); o == txn.Landed && u.stored == stored && u.queued {
 				u.setTold(told{waiting: &w, revision: rev, at: at})
 				l.notify(u)

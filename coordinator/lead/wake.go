@@ -119,11 +119,11 @@ func (l *Leader) wakeAll() {
 // wakeAt lets those over the quota of trees be tried again at a time, unless that
 // happens earlier (E5); a zero time is never.
 func (l *Leader) wakeAt(at time.Time) {
-	if at.IsZero() || l.alarm != nil && !at.Before(l.alarm.at) {
+	if at.IsZero() || l.alarm != nil && !at.Before(l.alarm.At()) {
 		return
 	}
-	l.cancel(l.alarm)
-	l.alarm = l.after(at.Sub(l.now), func() {
+	l.post.Cancel(l.alarm)
+	l.alarm = l.post.After(at.Sub(l.post.Now()), func() {
 		l.alarm = nil
 		l.noteChange()
 		l.room.Due()
@@ -131,7 +131,7 @@ func (l *Leader) wakeAt(at time.Time) {
 }
 
 // isAlarmDue reports whether the alarm of wakeAt is about to go off.
-func (l *Leader) isAlarmDue() bool { return l.alarm != nil && !l.alarm.at.After(l.now) }
+func (l *Leader) isAlarmDue() bool { return l.alarm != nil && !l.alarm.At().After(l.post.Now()) }
 
 // heldBelow sums the parts of occupants below a priority on a node (sched.Held).
 func (l *Leader) heldBelow(n *cluster.Node, below int64) (sum cluster.Amounts) {
@@ -163,7 +163,7 @@ func add(sum *cluster.Amounts, a *resource.Assignment) {
 // wakeFor has those tried again that a node's message may help, now or, if the
 // node has sent many such messages, within a second.
 func (l *Leader) wakeFor(n *node) {
-	if n.setWakes(!n.woken.Take(l.now, wakeRate)); n.wakes {
+	if n.setWakes(!n.woken.Take(l.post.Now(), wakeRate)); n.wakes {
 		l.state.HoldBack(&n.view)
 	}
 }
@@ -189,7 +189,7 @@ func (l *Leader) setReady(n *node) {
 // reach now, or on its room, which is less now: at once or, if that is so often, within a
 // second.
 func (l *Leader) unleftFor(n *node) {
-	if n.setWakes(!n.woken.Take(l.now, wakeRate)); !n.wakes {
+	if n.setWakes(!n.woken.Take(l.post.Now(), wakeRate)); !n.wakes {
 		l.noteChange()
 		l.room.Unleft()
 	}

@@ -65,7 +65,7 @@ func TestAPromiseThatFreesSomethingWakesWhatWaits(t *testing.T) {
 			if n.view.Grown() != c.wakes {
 				t.Errorf("the node has grown: %t, want %t", n.view.Grown(), c.wakes)
 			}
-			for n.woken.Take(l.now, wakeRate) { // by many messages
+			for n.woken.Take(l.post.Now(), wakeRate) { // by many messages
 			}
 			l.agentEvent(grant.Replied{Node: "n1", Tx: own, State: grant.Held, Members: instances(n, 1)})
 			if n.view.Grown() || !n.wakes {
@@ -83,7 +83,7 @@ func TestTheEndOfANominationWakesWhatWaits(t *testing.T) {
 		held := grant.Grant{Tx: transaction(1), State: grant.Held, Members: instances(n, 2)}
 		waiting := grant.Grant{Tx: transaction(2), State: grant.Waiting, Members: instances(n, 2)}
 		for _, g := range []grant.Grant{held, waiting} {
-			n.confirm(g.Tx, g.Members, nil, g.State == grant.Waiting, &l.out)
+			n.confirm(g.Tx, g.Members, nil, g.State == grant.Waiting, l.post)
 		}
 		l.adoptions = map[resource.TxID]*adoption{waiting.Tx: {tx: waiting.Tx, over: true}}
 		e := grant.Occupied{Node: "n1", Occupancy: grant.Occupancy{Health: n.health, Grants: []grant.Grant{held}}}

@@ -10,7 +10,7 @@ func (l *Leader) noteRestored(r decisions.Restored) {
 		return
 	}
 	l.restored = true
-	l.out.warn("store_was_restored", "noticed_by", r.By, "revision_before", int64(r.Before), "revision_after", int64(r.After), "detail", r.Detail)
+	l.post.Warn("store_was_restored", "noticed_by", r.By, "revision_before", int64(r.Before), "revision_after", int64(r.After), "detail", r.Detail)
 	l.account.Restored(r)
 }
 

@@ -27,7 +27,7 @@ func eightGPUs() (*node, error) {
 	h := grant.Host{Hostname: "h", Topology: profile.Topology(), Inventory: profile.Inventory("n1")}
 	host, err := fit.NewHost(h.Topology, h.Inventory, fit.Reserved{})
 	if err == nil {
-		n.setHost(h, host, &outbox{})
+		n.setHost(h, host, quiet())
 	}
 	return n, err
 }
@@ -48,7 +48,7 @@ func (n *node) hold(tx resource.TxID, milli resource.Milli, held ...int) {
 	for _, i := range held {
 		a.GPUs = append(a.GPUs, resource.GPUGrant{UUID: n.host.Inventory.Devices[i].UUID, Index: i, Milli: milli})
 	}
-	n.confirm(tx, []grant.Member{{Assignment: a}}, nil, false, &outbox{})
+	n.confirm(tx, []grant.Member{{Assignment: a}}, nil, false, quiet())
 }
 
 // pool gives exactly these devices to the host's kubelet, as its agent reports.
@@ -108,11 +108,11 @@ func TestALimitWithholdsTheLeastUsefulFreeDevices(t *testing.T) {
 		"no more than the limit asks for":           {[]step{func(n *node) { n.hold("a", 1000, 0, 1, 2, 3, 4, 5, 6, 7) }, func(n *node) { n.setLimit("6") }, func(n *node) { n.drop("a") }}, "6,7", 6},
 		"a shared device takes no further shares":   {[]step{func(n *node) { n.hold("a", 1000, 0, 1, 2, 3, 4, 5, 6); n.hold("b", 300, 7) }, func(n *node) { n.setLimit("7") }}, "7", 0},
 		"a free withheld device stays withheld":     {[]step{func(n *node) { n.hold("a", 1000, 4, 5, 6, 7) }, func(n *node) { n.setLimit("7") }, func(n *node) { n.drop("a") }}, "3", 7},
-		"another host of fewer devices needs none":  {[]step{func(n *node) { n.setLimit("8") }, func(n *node) { n.rebuild(&outbox{}) }}, "", 8},
+		"another host of fewer devices needs none":  {[]step{func(n *node) { n.setLimit("8") }, func(n *node) { n.rebuild(quiet()) }}, "", 8},
 		"devices of the kubelet's pool come first":  {[]step{func(n *node) { n.pool(2, 3) }, func(n *node) { n.setLimit("5") }}, "2,3,7", 5},
 		"also where the pool comes later":           {[]step{func(n *node) { n.setLimit("6") }, func(n *node) { n.pool(2, 3) }}, "2,3", 6},
 		"a device that leaves the pool stays":       {[]step{func(n *node) { n.pool(2) }, func(n *node) { n.setLimit("7") }, func(n *node) { n.pool() }}, "2", 7},
-		"a registration does not change the choice": {[]step{func(n *node) { n.setLimit("6") }, func(n *node) { n.rebuild(&outbox{}) }}, "6,7", 6},
+		"a registration does not change the choice": {[]step{func(n *node) { n.setLimit("6") }, func(n *node) { n.rebuild(quiet()) }}, "6,7", 6},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n, err := eightGPUs()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead/charges"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/devices"
@@ -22,9 +23,9 @@ const preempting = `"priority":5,"preemptionPolicy":"PreemptLowerPriority",`
 // asksFor reports whether the leader has asked a node, since clear, to reserve
 // members of an allocation.
 func (x *scene) asksFor(name string) bool {
-	return slices.ContainsFunc(x.left, func(e Effect) bool {
+	return slices.ContainsFunc(x.left, func(e post.Effect) bool {
 		r, is := e.Command.(grant.Reserve)
-		return e.Kind == SendCommand && is && r.Name == "default/alloc/"+name+"/0"
+		return e.Kind == post.SendCommand && is && r.Name == "default/alloc/"+name+"/0"
 	})
 }
 
@@ -150,7 +151,7 @@ func TestAUnitThatStartsAgainIsClaimedOnceItRuns(t *testing.T) {
 	if x.answers(); x.asksFor("w") {
 		t.Fatal("it does not wait")
 	}
-	x.asked = []Effect{commit}
+	x.asked = []post.Effect{commit}
 	if x.answer(); !x.asksFor("w") {
 		t.Error("nobody asks for it")
 	}
@@ -270,9 +271,9 @@ func TestAnAgentDoesNotDecideHowOftenAllAreTried(t *testing.T) {
 // TestTheBackstopIsNotBlamedForNews: a unit that an event wakes is none that the
 // backstop has found, though both come between two passes.
 func TestTheBackstopIsNotBlamedForNews(t *testing.T) {
-	for name, in := range map[string]func(*scene, Effect) []Input{
-		"the news first": func(x *scene, commit Effect) []Input { return []Input{x.lands(commit), SecondPassed{}} },
-		"the news last":  func(x *scene, commit Effect) []Input { return []Input{SecondPassed{}, x.lands(commit)} },
+	for name, in := range map[string]func(*scene, post.Effect) []Input{
+		"the news first": func(x *scene, commit post.Effect) []Input { return []Input{x.lands(commit), SecondPassed{}} },
+		"the news last":  func(x *scene, commit post.Effect) []Input { return []Input{SecondPassed{}, x.lands(commit)} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := newScene(t)
@@ -282,7 +283,7 @@ func TestTheBackstopIsNotBlamedForNews(t *testing.T) {
 			x.answers()
 			x.says(a, grant.Reserved)
 			x.clear()
-			var effects []Effect
+			var effects []post.Effect
 			for _, i := range in(x, x.next()) {
 				effects = x.Apply(x.clock, i, effects)
 			}
@@ -297,7 +298,7 @@ func TestTheBackstopIsNotBlamedForNews(t *testing.T) {
 }
 
 // lands has a write land, and returns the answer.
-func (x *scene) lands(e Effect) Input {
+func (x *scene) lands(e post.Effect) Input {
 	x.t.Helper()
 	r, err := x.kv.Txn(x.t.Context(), record.Txn{If: e.Write.Compares, Then: e.Write.Ops})
 	if err != nil || !r.Succeeded {
@@ -308,5 +309,5 @@ func (x *scene) lands(e Effect) Input {
 
 // missed reports whether a unit was overlooked since clear.
 func (x *scene) missed() bool {
-	return slices.ContainsFunc(x.left, func(e Effect) bool { return e.Kind == MeasureValue && e.Metric == MetricMissedWakes })
+	return slices.ContainsFunc(x.left, func(e post.Effect) bool { return e.Kind == post.MeasureValue && e.Metric == post.MetricMissedWakes })
 }

@@ -38,9 +38,9 @@ func (l *Leader) startWork(a *attempt, nodes ...resource.NodeID) {
 		return // the place of rank 0 is not known yet
 	}
 	start := grant.Start{
-		Tx: a.machine.ID(), Epoch: l.epoch, Dir: w.WorkingDir, Rootfs: w.Rootfs, Bundle: w.Bundle, Mounts: mountsOf(w), Stdin: w.Stdin, TTY: w.TTY,
+		Tx: a.machine.ID(), Epoch: l.post.Epoch(), Dir: w.WorkingDir, Rootfs: w.Rootfs, Bundle: w.Bundle, Mounts: mountsOf(w), Stdin: w.Stdin, TTY: w.TTY,
 		First: a.unit.record.FirstMember, Hosts: hosts, Port: l.gangPort(a),
-		Notice: a.endNotice(l.millis()),
+		Notice: a.endNotice(l.post.Millis()),
 	}
 	if a.unit.record.Replaces {
 		start.Rank = a.unit.rank()
@@ -143,7 +143,7 @@ func (l *Leader) judgeWork(a *attempt) {
 		return
 	}
 	a.setOutcome(outcome)
-	l.out.info("work_ended", "unit", u.path, "phase", outcome.Phase, "retry", outcome.Retry, "message", outcome.Message)
+	l.post.Info("work_ended", "unit", u.path, "phase", outcome.Phase, "retry", outcome.Retry, "message", outcome.Message)
 	l.end(u, txn.ReleaseAsked{GraceSeconds: DefaultGrace, Reason: outcome.Message})
 }
 

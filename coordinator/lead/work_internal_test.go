@@ -117,7 +117,7 @@ func TestWorkStartsOnceAllAgentsHoldTheirMembers(t *testing.T) {
 		t.Fatalf("%d starts, want one for each node", len(got))
 	}
 	want := grant.Start{
-		Tx: u.attempt.machine.ID(), Epoch: x.epoch, Args: []string{"train", "--fast"}, Env: []string{"A=b"}, Dir: "/w",
+		Tx: u.attempt.machine.ID(), Epoch: x.post.Epoch(), Args: []string{"train", "--fast"}, Env: []string{"A=b"}, Dir: "/w",
 		Hosts: []string{string(x.memberNode(u, 0)), string(x.memberNode(u, 1))}, Port: rendezvous.Default.Preferred(u.attempt.machine.ID()),
 	}
 	for _, s := range got {

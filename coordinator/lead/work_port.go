@@ -29,7 +29,7 @@ func (l *Leader) choosePort(a *attempt) int {
 	}
 	port, ok := l.rules.Ports.Choose(a.machine.ID(), func(port int) bool { return l.isPortTaken(port, host) })
 	if !ok {
-		l.out.warn("rendezvous_ports_used_up", "host", host, "ports", l.rules.Ports.Len(), "unit", a.unit.path, "shared_port", port)
+		l.post.Warn("rendezvous_ports_used_up", "host", host, "ports", l.rules.Ports.Len(), "unit", a.unit.path, "shared_port", port)
 	}
 	l.keepPort(a, port)
 	return port

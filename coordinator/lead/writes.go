@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/musterd/muster/coordinator/lead/breaker"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/lead/vacancy"
 
 	"github.com/musterd/muster/api"
@@ -26,28 +27,28 @@ func (l *Leader) writeCommit(a *attempt) {
 	}
 	d, err := l.commitOf(a)
 	if err != nil { // judgeReply lets nothing through that cannot be written
-		l.out.error("commit_not_made", "tx", a.machine.ID(), "unit", a.unit.path, "error", Clip(err.Error()))
+		l.post.Error("commit_not_made", "tx", a.machine.ID(), "unit", a.unit.path, "error", Clip(err.Error()))
 		l.step(a, txn.CommitAnswered{Outcome: txn.Conflict})
 		return
 	}
-	l.submit(d)
+	l.post.Submit(d)
 }
 
 // commitOf makes the commit of what the votes promise.
-func (l *Leader) commitOf(a *attempt) (decision, error) {
+func (l *Leader) commitOf(a *attempt) (post.Decision, error) {
 	u, tx := a.unit, a.machine.ID()
 	a.setCharges(l.quotas.Seated(u.path, a.charges))
 	rec := record.Tx{
-		State: grant.RecordCommitted, Epoch: l.epoch, Unit: u.record.Path(), UnitUID: u.record.UID, Tenant: u.record.Tenant,
-		Charges: a.charges, Alternative: u.number, Committed: l.stamp(), CommittedMillis: l.millis(), Port: l.choosePort(a),
+		State: grant.RecordCommitted, Epoch: l.post.Epoch(), Unit: u.record.Path(), UnitUID: u.record.UID, Tenant: u.record.Tenant,
+		Charges: a.charges, Alternative: u.number, Committed: l.post.Stamp(), CommittedMillis: l.post.Millis(), Port: l.choosePort(a),
 	}
 	// model: mutant NO_ABSENT_COMPARE
-	d := decision{compares: []record.Compare{record.Absent(record.TxKey(tx)), record.ModRevIs(u.record.Path().Key(), u.stored)}}
-	d.compares = append(d.compares, a.gangCompares()...)
+	d := post.Decision{Compares: []record.Compare{record.Absent(record.TxKey(tx)), record.ModRevIs(u.record.Path().Key(), u.stored)}}
+	d.Compares = append(d.Compares, a.gangCompares()...)
 	for _, node := range a.machine.Nodes() {
 		v, _ := a.machine.Vote(node)
 		// model: mutant NO_INCARNATION_COMPARE
-		d.compares = append(d.compares, record.ModRevIs(record.NodeIdentityKey(node), v.Revision))
+		d.Compares = append(d.Compares, record.ModRevIs(record.NodeIdentityKey(node), v.Revision))
 		index := record.NodeTx{}
 		for _, m := range v.Members {
 			rec.Members = append(rec.Members, record.Placement{Member: m.Index, Node: node, Incarnation: v.Incarnation, Assignment: m.Assignment})
@@ -57,7 +58,7 @@ func (l *Leader) commitOf(a *attempt) (decision, error) {
 		if err != nil {
 			return d, err
 		}
-		d.ops = append(d.ops, record.Put(record.NodeTxKey(node, tx), value))
+		d.Ops = append(d.Ops, record.Put(record.NodeTxKey(node, tx), value))
 	}
 	if len(rec.Members) != u.record.Members {
 		return d, fmt.Errorf("votes for %d members, the unit has %d", len(rec.Members), u.record.Members)
@@ -72,22 +73,22 @@ func (l *Leader) commitOf(a *attempt) (decision, error) {
 	if unit.Started == "" {
 		unit.Started = a.started
 	}
-	d.ops = append(d.ops, committed, record.MustPutRecord(unit.Path().Key(), unit))
+	d.Ops = append(d.Ops, committed, record.MustPutRecord(unit.Path().Key(), unit))
 	if u.queued {
-		d.ops = append(d.ops, record.Delete(unit.Order().Key()))
+		d.Ops = append(d.Ops, record.Delete(unit.Order().Key()))
 	}
 	if u.create != nil {
-		d.compares = append(d.compares, u.create.compares...)
-		d.ops = append(d.ops, u.create.ops...)
+		d.Compares = append(d.Compares, u.create.compares...)
+		d.Ops = append(d.Ops, u.create.ops...)
 	}
 	for _, v := range a.victims {
 		// model: mutant SWAP_WITHOUT_VICTIM_STATE
-		d.compares = append(append(d.compares, l.deadNodeCompares(v)...), record.ModRevIs(record.TxKey(v.machine.ID()), v.machine.Revision()))
-		d.ops = append(d.ops, l.releasedOps(v)...)
+		d.Compares = append(append(d.Compares, l.deadNodeCompares(v)...), record.ModRevIs(record.TxKey(v.machine.ID()), v.machine.Revision()))
+		d.Ops = append(d.Ops, l.releasedOps(v)...)
 	}
-	d.done = func(o txn.Outcome, rev resource.Revision, err error) {
+	d.Done = func(o txn.Outcome, rev resource.Revision, err error) {
 		if err != nil {
-			l.out.warn("commit_failed", "tx", tx, "outcome", o, "error", err)
+			l.post.Warn("commit_failed", "tx", tx, "outcome", o, "error", err)
 		}
 		if o == txn.Conflict {
 			l.recordStaleVotes(a)
@@ -95,8 +96,8 @@ func (l *Leader) commitOf(a *attempt) (decision, error) {
 		l.step(a, txn.CommitAnswered{Outcome: o, Revision: rev})
 	}
 	if !l.partly.IsEmpty() {
-		answered, writes := d.done, l.carryPartly(a, &d)
-		d.done = func(o txn.Outcome, rev resource.Revision, err error) {
+		answered, writes := d.Done, l.carryPartly(a, &d)
+		d.Done = func(o txn.Outcome, rev resource.Revision, err error) {
 			for _, w := range writes {
 				l.partly.Answer(w.Tx)
 				if other := l.attempts[w.Tx]; other != nil && o == txn.Landed && rev > other.ready.Revision {
@@ -123,12 +124,12 @@ func (l *Leader) recordStaleVotes(a *attempt) {
 // writeAborted fences: whichever Txn creates the record first decides.
 func (l *Leader) writeAborted(a *attempt) {
 	tx := a.machine.ID()
-	rec := record.Tx{State: grant.RecordAborted, Epoch: l.epoch, UnitUID: a.unit.record.UID, Reason: "given up by the leader", Ended: l.stamp()}
-	l.submit(decision{
-		anyEpoch: true,
-		compares: []record.Compare{record.Absent(record.TxKey(tx))},
-		ops:      []record.Op{record.Put(record.TxKey(tx), record.MustEncode(rec))},
-		done: func(o txn.Outcome, _ resource.Revision, _ error) {
+	rec := record.Tx{State: grant.RecordAborted, Epoch: l.post.Epoch(), UnitUID: a.unit.record.UID, Reason: "given up by the leader", Ended: l.post.Stamp()}
+	l.post.Submit(post.Decision{
+		AnyEpoch: true,
+		Compares: []record.Compare{record.Absent(record.TxKey(tx))},
+		Ops:      []record.Op{record.Put(record.TxKey(tx), record.MustEncode(rec))},
+		Done: func(o txn.Outcome, _ resource.Revision, _ error) {
 			l.step(a, txn.FenceAnswered{Outcome: o})
 		},
 	})
@@ -156,7 +157,7 @@ func (l *Leader) recordOf(a *attempt, state grant.RecordState) record.Tx {
 	case u.ending != nil:
 		rec.Reason, rec.GraceSeconds, rec.EndingMillis = u.ending.Reason, u.ending.GraceSeconds, u.asked
 	case a.notice != nil:
-		rec.Reason, rec.GraceSeconds, rec.EndingMillis, rec.Evicted = a.notice.Reason, a.notice.GraceSeconds, millisOf(a.noticed), true
+		rec.Reason, rec.GraceSeconds, rec.EndingMillis, rec.Evicted = a.notice.Reason, a.notice.GraceSeconds, post.MillisOf(a.noticed), true
 	}
 	return rec
 }
@@ -167,17 +168,17 @@ func (l *Leader) writeReleasing(a *attempt, e txn.WriteReleasing) {
 	rec := l.recordOf(a, grant.RecordReleasing)
 	rec.Evicted, rec.GraceKept = e.Evicted, e.Kept
 	if !e.Evicted {
-		defer l.actFor(u.asker)()
+		defer l.post.ActFor(u.asker)()
 	}
 	unit := u.record
 	unit.Phase, unit.Reason = string(api.Terminating), e.Reason
-	l.submit(decision{
-		compares: []record.Compare{record.ModRevIs(record.TxKey(tx), a.machine.Revision())},
-		ops: []record.Op{
+	l.post.Submit(post.Decision{
+		Compares: []record.Compare{record.ModRevIs(record.TxKey(tx), a.machine.Revision())},
+		Ops: []record.Op{
 			record.Put(record.TxKey(tx), record.MustEncode(rec)),
 			record.Put(unit.Path().Key(), record.MustEncode(unit)),
 		},
-		done: func(o txn.Outcome, rev resource.Revision, _ error) {
+		Done: func(o txn.Outcome, rev resource.Revision, _ error) {
 			l.step(a, txn.ReleasingAnswered{Outcome: o, Revision: rev})
 		},
 	})
@@ -185,14 +186,14 @@ func (l *Leader) writeReleasing(a *attempt, e txn.WriteReleasing) {
 
 // writeReleased asks for RELEASING → RELEASED, which ends the charge.
 func (l *Leader) writeReleased(a *attempt) {
-	l.partly.Close(a.machine.ID(), l.millis())
-	l.submit(decision{ // model: mutant RELEASE_WITHOUT_STATE
-		compares: append(l.deadNodeCompares(a), record.ModRevIs(record.TxKey(a.machine.ID()), a.machine.Revision())),
-		ops:      l.releasedOps(a),
-		done: func(o txn.Outcome, rev resource.Revision, _ error) {
+	l.partly.Close(a.machine.ID(), l.post.Millis())
+	l.post.Submit(post.Decision{ // model: mutant RELEASE_WITHOUT_STATE
+		Compares: append(l.deadNodeCompares(a), record.ModRevIs(record.TxKey(a.machine.ID()), a.machine.Revision())),
+		Ops:      l.releasedOps(a),
+		Done: func(o txn.Outcome, rev resource.Revision, _ error) {
 			answered := func() { l.step(a, txn.ReleasedAnswered{Outcome: o, Revision: rev}) }
 			if o != txn.Landed {
-				l.partly.Reopen(a.machine.ID(), a.machine.Nodes(), l.now)
+				l.partly.Reopen(a.machine.ID(), a.machine.Nodes(), l.post.Now())
 			}
 			if o != txn.Conflict {
 				answered()
@@ -212,7 +213,7 @@ func (l *Leader) releasedOps(a *attempt) []record.Op {
 	}
 	rec := l.recordOf(a, grant.RecordReleased)
 	a.setUnheard(l.unheardOf(a))
-	rec.Ended, rec.EndedMillis, rec.Unheard = l.stamp(), l.partly.End(tx, len(a.machine.Nodes()), l.millis()), a.unheard
+	rec.Ended, rec.EndedMillis, rec.Unheard = l.post.Stamp(), l.partly.End(tx, len(a.machine.Nodes()), l.post.Millis()), a.unheard
 	if exits := a.exits(); a.closing.removed && rec.Outcome == nil && len(exits) > 0 { // the unit keeps none
 		rec.Outcome = &record.Outcome{Phase: a.closing.record.Phase, Exits: exits}
 	}
@@ -220,7 +221,7 @@ func (l *Leader) releasedOps(a *attempt) []record.Op {
 	for _, node := range a.machine.Nodes() {
 		ops = append(ops, record.Delete(record.NodeTxKey(node, tx)))
 	}
-	if freed := l.partly.AtEnd(tx, rec.EndedMillis, a.machine.By() != "", l.now); len(freed) > 0 && a.ready.Lacks(freed) {
+	if freed := l.partly.AtEnd(tx, rec.EndedMillis, a.machine.By() != "", l.post.Now()); len(freed) > 0 && a.ready.Lacks(freed) {
 		l.retired.keepReady(tx)
 		ops = append(ops, record.MustPutRecord(record.ReadyKey(tx), a.ready.With(freed)))
 	}

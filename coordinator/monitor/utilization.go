@@ -9,13 +9,14 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/resource"
 )
 
 // Utilization is the answer to GET /api/v1/metrics/cluster/utilization.
 func Utilization(f *lead.Figures) *api.ClusterUtilization {
 	var capacity, allocatable, used, requested amounts
-	o := &api.ClusterUtilization{Timestamp: lead.Stamp(f.At)}
+	o := &api.ClusterUtilization{Timestamp: post.Stamp(f.At)}
 	nodes := &o.Cluster.Nodes
 	for i := range f.Nodes {
 		n := &f.Nodes[i]
@@ -51,7 +52,7 @@ func Utilization(f *lead.Figures) *api.ClusterUtilization {
 	}
 	o.Scheduling = api.SchedulingNumbers{
 		PendingAllocations: f.PendingMembers, SchedulingRate: rate(f.Scheduling.PerSecond), PreemptionsLast1h: f.Scheduling.Preemptions,
-		AvgSchedulingLatencyMs: milliseconds(f.Scheduling.Mean), P99SchedulingLatencyMs: milliseconds(f.Scheduling.P99), Since: lead.Stamp(f.Elected),
+		AvgSchedulingLatencyMs: milliseconds(f.Scheduling.Mean), P99SchedulingLatencyMs: milliseconds(f.Scheduling.P99), Since: post.Stamp(f.Elected),
 	}
 	return o
 }
@@ -112,7 +113,7 @@ func Queues(f *lead.Figures, tenant resource.TenantID, all bool) *api.QueueUsage
 			queue(name)
 		}
 	}
-	o := &api.QueueUsage{Queues: []api.QueueNumbers{}, Since: lead.Stamp(f.Elected)}
+	o := &api.QueueUsage{Queues: []api.QueueNumbers{}, Since: post.Stamp(f.Elected)}
 	for _, q := range found {
 		o.Queues = append(o.Queues, *q)
 	}

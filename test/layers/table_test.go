@@ -79,7 +79,7 @@ var table = map[string]row{
 	"coordinator/rendezvous": {layer: decision},
 	"coordinator/loss":       {layer: decision, neighbours: []string{"coordinator/record"}},
 	"coordinator/lead": {layer: decision, neighbours: []string{
-		"coordinator/admission", "coordinator/ceiling", "coordinator/cluster", "coordinator/count", "coordinator/decisions", "coordinator/idle", "coordinator/lead/breaker", "coordinator/lead/charges", "coordinator/lead/edit", "coordinator/lead/entries", "coordinator/lead/form", "coordinator/lead/measured", "coordinator/lead/refusal", "coordinator/lead/vacancy", "coordinator/loss", "coordinator/life", "coordinator/mix", "coordinator/pace", "coordinator/place", "coordinator/preempt", "coordinator/queue", "coordinator/queue/rule", "coordinator/rendezvous",
+		"coordinator/admission", "coordinator/ceiling", "coordinator/cluster", "coordinator/count", "coordinator/decisions", "coordinator/idle", "coordinator/lead/breaker", "coordinator/lead/charges", "coordinator/lead/edit", "coordinator/lead/form", "coordinator/lead/measured", "coordinator/lead/post", "coordinator/lead/refusal", "coordinator/lead/vacancy", "coordinator/loss", "coordinator/life", "coordinator/mix", "coordinator/pace", "coordinator/place", "coordinator/preempt", "coordinator/queue", "coordinator/queue/rule", "coordinator/rendezvous",
 		"coordinator/quota", "coordinator/quota/quotajson", "coordinator/record", "coordinator/sched", "coordinator/shown", "coordinator/topology", "coordinator/txn", "coordinator/whatif", "coordinator/why", "coordinator/window", "fit",
 	}},
 	"coordinator/capture":       {layer: decision, neighbours: []string{"coordinator/lead", "coordinator/lead/edit", "coordinator/mix", "coordinator/record", "coordinator/sched"}},
@@ -92,6 +92,7 @@ var table = map[string]row{
 	"coordinator/lead/vacancy":  {layer: decision, neighbours: []string{"coordinator/record"}},
 	"coordinator/lead/form":     {layer: decision, neighbours: []string{"coordinator/place", "coordinator/quota", "coordinator/record", "coordinator/topology"}},
 	"coordinator/lead/entries":  {layer: decision, neighbours: []string{"coordinator/record"}},
+	"coordinator/lead/post":     {layer: decision, neighbours: []string{"coordinator/ceiling", "coordinator/lead/entries", "coordinator/record", "coordinator/txn"}},
 	"coordinator/lead/charges": {layer: decision, neighbours: []string{
 		"coordinator/lead/edit", "coordinator/quota", "coordinator/quota/quotajson", "coordinator/record", "coordinator/sched", "coordinator/shown", "coordinator/window",
 	}},
@@ -229,11 +230,11 @@ var pure = map[string]bool{
 // pureExceptions are single imports beyond pure, with the prefix of the names
 // that may be used from them.
 var pureExceptions = map[string]map[string]string{
-	"api/internal/strict": {"unsafe": "String"},                       // a view of given bytes that nobody changes
-	"api":                 {"net/http": "Status"},                     // status codes by their names
-	"coordinator/lead":    {"math/rand/v2": "NewChaCha8"},             // of a given seed
-	"coordinator/record":  {"crypto/sha256": "Sum256"},                // of given bytes
-	"coordinator/objects": {"sync": "Once", "sync/atomic": "Pointer"}, // a value that the first reader computes, of a value that one reader has at a time
+	"api/internal/strict":   {"unsafe": "String"},                       // a view of given bytes that nobody changes
+	"api":                   {"net/http": "Status"},                     // status codes by their names
+	"coordinator/lead/post": {"math/rand/v2": "NewChaCha8"},             // of a given seed
+	"coordinator/record":    {"crypto/sha256": "Sum256"},                // of given bytes
+	"coordinator/objects":   {"sync": "Once", "sync/atomic": "Pointer"}, // a value that the first reader computes, of a value that one reader has at a time
 }
 
 // impureCalls are the names of pure packages that act on the world.

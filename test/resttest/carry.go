@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/grant"
@@ -54,44 +55,44 @@ func (c *Cluster) drain() {
 	}
 }
 
-func (c *Cluster) carryOut(effects []lead.Effect) {
+func (c *Cluster) carryOut(effects []post.Effect) {
 	for i := range effects {
 		c.carry(&effects[i])
 	}
 }
 
-func (c *Cluster) carry(e *lead.Effect) {
+func (c *Cluster) carry(e *post.Effect) {
 	switch e.Kind {
-	case lead.SendCommand:
+	case post.SendCommand:
 		if a := c.agents[e.Node]; a != nil {
 			c.hear(a.Obey(e.Command, c.time())...)
 		}
-	case lead.OpenStream:
+	case post.OpenStream:
 		if a := c.agents[e.Node]; a != nil {
 			c.inputs = append(c.inputs, a.Hello())
 		}
-	case lead.WriteKeys:
+	case post.WriteKeys:
 		c.inputs = append(c.inputs, c.wrote(e.Token, e.Write))
-	case lead.ReadKey:
+	case post.ReadKey:
 		in := lead.ReadAnswer{Token: e.Token}
 		in.Kv, in.Found, in.Revision = c.key(e.Key)
 		c.inputs = append(c.inputs, in)
-	case lead.ReadNodeKeys:
+	case post.ReadNodeKeys:
 		in := lead.NodeReadAnswer{Token: e.Token, Kvs: c.keys(record.NodeIn(e.Node))}
 		in.Certified, _, _ = c.key(record.EnrolledKey(e.Node))
 		c.inputs = append(c.inputs, in)
-	case lead.WakeAt:
+	case post.WakeAt:
 		c.wakeAt = e.At
-	case lead.AnswerClient:
+	case post.AnswerClient:
 		if client := c.clients[e.Token]; client != nil {
 			delete(c.clients, e.Token)
 			client <- reply{e.Result, e.Status}
 		}
-	case lead.AskSettled:
+	case post.AskSettled:
 		c.inputs = append(c.inputs, lead.SettleAnswer{Token: e.Token})
-	case lead.TrustNode, lead.LogEvent, lead.MeasureValue, lead.ReadFenceKeys, lead.GrantLease, lead.RevokeLease, lead.CompactStore:
+	case post.TrustNode, post.LogEvent, post.MeasureValue, post.ReadFenceKeys, post.GrantLease, post.RevokeLease, post.CompactStore:
 		// Nobody looks at it here, or a cluster does not live that long.
-	case lead.DistrustNode, lead.AskToResign, lead.EndTerm:
+	case post.DistrustNode, post.AskToResign, post.EndTerm:
 		panic(fmt.Sprintf("resttest: the leader gives up on its agents or its term: effect %d, node %q, %v", e.Kind, e.Node, e.Err))
 	}
 }
@@ -104,7 +105,7 @@ func (c *Cluster) hear(events ...grant.Event) {
 }
 
 // wrote writes as the leader wants, and returns the store's answer.
-func (c *Cluster) wrote(k lead.Token, w lead.Write) lead.WriteAnswer {
+func (c *Cluster) wrote(k post.Token, w post.Write) lead.WriteAnswer {
 	compares := w.Compares
 	if !w.AnyEpoch {
 		compares = append([]record.Compare{c.held}, compares...)

@@ -17,6 +17,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/cmd/muster/alone"
 	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/objects"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/service"
@@ -36,8 +37,8 @@ type Cluster struct {
 	inputs  []lead.Input // that the leader has not taken yet
 	agents  map[resource.NodeID]*alone.Agent
 	told    map[resource.NodeID]lead.NodeFacts
-	clients map[lead.Token]chan<- reply // each takes one reply without a wait
-	asked   lead.Token                  // the last client's
+	clients map[post.Token]chan<- reply // each takes one reply without a wait
+	asked   post.Token                  // the last client's
 	changed chan struct{}               // closes at the next change of the store
 	// cache is the objects of seen, the store's keys by name.
 	cache   *objects.Cache
@@ -62,7 +63,7 @@ const mostAllocations = 10_000
 func New(now func() time.Time, nodes ...Node) *Cluster {
 	c := &Cluster{
 		now: now, store: mem.Open(mem.Options{}), agents: map[resource.NodeID]*alone.Agent{}, told: map[resource.NodeID]lead.NodeFacts{},
-		clients: map[lead.Token]chan<- reply{}, changed: make(chan struct{}), cache: objects.New(), shows: newShows(now()),
+		clients: map[post.Token]chan<- reply{}, changed: make(chan struct{}), cache: objects.New(), shows: newShows(now()),
 	}
 	c.cache.BoundAllocations(mostAllocations)
 	key := record.LeaderKey(1)

@@ -263,12 +263,12 @@ func (s *Sim) actRetry() bool {
 		c := pick(s, fit)
 		s.logf("client %s: asks %s", c.name, t.name)
 		c.asked = t
-		t.ask("what "+c.name+" wants", s.asUser(c, c.submission()), func(e lead.Effect) { t.created(c, e) })
+		t.ask("what "+c.name+" wants", s.asUser(c, c.submission()), func(e effect) { t.created(c, e) })
 	})
 }
 
 // created takes the answer to a submission. The answer may be lost.
-func (t *term) created(c *client, e lead.Effect) {
+func (t *term) created(c *client, e effect) {
 	s := t.sim
 	if c.asked == t {
 		c.asked = nil
@@ -340,7 +340,7 @@ func (s *Sim) actRelease() bool {
 func (t *term) release(c *client, grace int64) {
 	t.sim.endAsked(c)
 	t.sim.logf("client %s: asks %s for its end", c.name, t.name)
-	t.ask("the end of "+c.name, c.ending(grace), func(lead.Effect) {})
+	t.ask("the end of "+c.name, c.ending(grace), func(effect) {})
 }
 
 // patience is how often a client lets its unit be evicted while the run comes to
@@ -386,7 +386,7 @@ func (s *Sim) actEvict() bool {
 		}
 		s.logf("%s: an operator evicts %s", t.name, c.name)
 		s.evictionAsked(u.TxID)
-		t.ask("the eviction of "+c.name, lead.EvictUnit{Options: lead.EvictOptions{Tx: u.TxID}, Notice: notice(int64(s.rng.IntN(10)))}, func(lead.Effect) {})
+		t.ask("the eviction of "+c.name, lead.EvictUnit{Options: lead.EvictOptions{Tx: u.TxID}, Notice: notice(int64(s.rng.IntN(10)))}, func(effect) {})
 	})
 }
 

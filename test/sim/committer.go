@@ -8,6 +8,7 @@ import (
 
 	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/lead/batch"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
@@ -32,8 +33,8 @@ type committer struct {
 
 // queued is a write without an answer.
 type queued struct {
-	token lead.Token
-	lead.Write
+	token post.Token
+	post.Write
 	what string
 }
 
@@ -54,16 +55,16 @@ func (c *coordinator) held() record.Compare {
 }
 
 // submit queues a write of the leader.
-func (t *term) submit(k lead.Token, w lead.Write) {
+func (t *term) submit(k post.Token, w post.Write) {
 	t.underWay[k] = true
 	t.noteWrite(w)
 	t.enqueue(t.falsifyWrite(queued{k, w, t.sim.store.whatOf(w)}))
 }
 
 // submitOwn queues a write that the leader does not know of.
-func (t *term) submitOwn(what string, w lead.Write) {
+func (t *term) submitOwn(what string, w post.Write) {
 	t.ownTokens++
-	t.enqueue(queued{bugsTokens + lead.Token(t.ownTokens), w, what})
+	t.enqueue(queued{bugsTokens + post.Token(t.ownTokens), w, what})
 }
 
 // enqueue queues a write.
@@ -74,7 +75,7 @@ func (t *term) enqueue(p queued) {
 }
 
 // whatOf says in words what a write does.
-func (s *kvStore) whatOf(w lead.Write) string {
+func (s *kvStore) whatOf(w post.Write) string {
 	var words []string
 	for _, o := range w.Ops {
 		word := strings.TrimPrefix(o.Key, record.Root)
@@ -142,7 +143,7 @@ func (t *term) commit(effects []batch.Effect) {
 // sendTxn sends a Txn to the store.
 func (t *term) sendTxn(e batch.Effect) {
 	s := t.sim
-	all := lead.Write{Compares: e.Txn.If, Ops: e.Txn.Then}
+	all := post.Write{Compares: e.Txn.If, Ops: e.Txn.Then}
 	w := &write{what: t.name + ": " + t.sim.store.whatOf(all), slow: t.worstMoment(all), compares: t.falsifyCompares(all), ops: e.Txn.Then, delicate: len(t.sim.store.evictsFor(all)) > 0}
 	if slices.Contains(e.Txn.If, t.coordinator.held()) {
 		w.epoch = t.epoch
@@ -178,7 +179,7 @@ func (t *term) readOwnKey(id batch.ID) {
 		case s.mishap(8):
 			key = batch.Unread
 		case s.store.keys[t.key].CreateRev != resource.Revision(t.epoch):
-			key, why = batch.Changed, lead.ErrDeposed
+			key, why = batch.Changed, post.ErrDeposed
 		}
 		return func() {
 			t.answered(func(out []batch.Effect) []batch.Effect { return t.batcher.KeyRead(id, key, why, out) })

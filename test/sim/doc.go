@@ -98,26 +98,16 @@
 //     take them back (edits).
 //
 //   - In one run of three units have rules about others: apart on hosts or together in
-//     a rack, spread, or better apart (rules). Two of the three hosts are in one rack.
-//
-//   - In one run of three units have an alternative to their request, with another
-//     number of devices (alternatives).
+//     a rack, spread, or better apart (rules; two of the three hosts are in one rack); or an
+//     alternative to their request, with another number of devices (alternatives); or gangs
+//     have to run in one rack (domains); or the last member of a gang asks for other amounts
+//     (sets); or an operator raises and lowers the limits of the quota tree (edits); or the
+//     mode of the trees changes (quotas). Each is drawn by itself.
 //
 //   - In one run of two an operator changes the rules of queues: Hold, Strict, a bound of
-//     the members that run (lines).
-//
-//   - In one run of three gangs have to run in one rack (domains).
-//
-//   - In one run of two some of these gangs have subgroups, each in one rack, in place
-//     of all members, and those of groups have names (subgroups).
-//
-//   - In one run of three the last member of a gang asks for other amounts (sets).
-//
-//   - In one run of two most gangs go on without members whose nodes are confirmed dead
-//     (heals), where nodes are.
-//
-//   - In one run of three an operator raises and lowers the limits of the quota tree
-//     (edits); in one of three the mode of the trees changes (quotas).
+//     the members that run (lines); or some gangs of one rack have subgroups, each in one
+//     rack, in place of all members, and those of groups have names (subgroups); or most
+//     gangs go on without members whose nodes are confirmed dead (heals), where nodes are.
 //
 // Each of these parts is drawn by the seed alone (Parts), so that a seed with
 // some of them only (Options.Only) stays what it is when others are added. All

@@ -68,7 +68,7 @@ func (s *Sim) actEdit() bool {
 		if c.kind == record.AllocUnit {
 			r = lead.PatchAllocation{Namespace: c.namespace, Name: c.name, Patch: patch}
 		}
-		t.ask("the change of "+c.name, r, func(e lead.Effect) {
+		t.ask("the change of "+c.name, r, func(e effect) {
 			if e.Status == nil {
 				s.stats["edits"]++
 			}
@@ -80,7 +80,7 @@ func (s *Sim) actEdit() bool {
 func (s *Sim) boost(t *term, c *client) {
 	o := api.BoostOptions{NewPriority: int32(1 + s.rng.IntN(12)), Duration: fmt.Sprintf("%ds", 1+s.rng.IntN(60))}
 	s.logf("client %s: asks %s for priority %d for %s", c.name, t.name, o.NewPriority, o.Duration)
-	t.ask("the boost of "+c.name, lead.BoostJob{Namespace: c.namespace, Name: c.name, Boost: o}, func(e lead.Effect) {
+	t.ask("the boost of "+c.name, lead.BoostJob{Namespace: c.namespace, Name: c.name, Boost: o}, func(e effect) {
 		if e.Status == nil {
 			s.stats["boosts"]++
 		}
@@ -108,7 +108,7 @@ func (s *Sim) actTree() bool {
 		spec, status := charges.SpecOf(*tree)
 		mustTake(status)
 		s.logf("%s: an operator sets the tree to %v", t.name, quotasOf(spec))
-		t.ask("the limits of the tree", lead.PutQuotaTree{Object: tree, Spec: spec}, func(e lead.Effect) {
+		t.ask("the limits of the tree", lead.PutQuotaTree{Object: tree, Spec: spec}, func(e effect) {
 			if e.Status == nil {
 				s.stats["trees"]++
 			}

@@ -47,7 +47,7 @@ func (s *Sim) actLine() bool {
 			MaxRunningMembers: int32(pick(s, []int{0, 0, leastRunning, leastRunning + 2})), MaxWaitingMembers: int32(pick(s, []int{0, 0, leastWaiting, 2 * leastWaiting})), PlacementPolicy: pick(s, []string{"", "packed", "spread"}),
 		}}
 		s.logf("%s: an operator sets queue %s to %+v", t.name, name, q.Spec)
-		t.ask("the rules of queue "+name, lead.Put[api.Queue]{Object: q}, func(e lead.Effect) {
+		t.ask("the rules of queue "+name, lead.Put[api.Queue]{Object: q}, func(e effect) {
 			if e.Status == nil {
 				s.stats["rules of queues"]++
 			}

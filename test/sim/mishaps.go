@@ -159,5 +159,5 @@ func (t *term) cordon(h *host, on bool) {
 		return // see forgive
 	}
 	t.sim.logf("%s: an operator cordons %s: %t", t.name, h.node, on)
-	t.ask("a cordon of "+string(h.node), lead.PatchNode{Node: h.node, Patch: api.NodePatch{Unschedulable: &on}}, func(lead.Effect) {})
+	t.ask("a cordon of "+string(h.node), lead.PatchNode{Node: h.node, Patch: api.NodePatch{Unschedulable: &on}}, func(effect) {})
 }

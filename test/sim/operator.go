@@ -66,7 +66,7 @@ func (t *term) reconcile(h *host) {
 		o.Mode = api.ReconcileAdopt
 	}
 	t.sim.logf("%s: an operator reconciles %s: %s", t.name, h.node, o.Mode)
-	t.ask("the reconciliation of "+string(h.node), lead.ReconcileNode{Node: h.node, Options: o}, func(lead.Effect) { t.operating = false })
+	t.ask("the reconciliation of "+string(h.node), lead.ReconcileNode{Node: h.node, Options: o}, func(effect) { t.operating = false })
 }
 
 // endWhatCameBack ends a unit that an agent does not hold any more: it had
@@ -88,7 +88,7 @@ func (t *term) endWhatCameBack() bool {
 				s.logf("%s: an operator ends %s, which is not held on %s", t.name, c.name, m.Node)
 				t.ending[u.TxID] = true
 				s.endAsked(c)
-				t.ask("the end of "+c.name, c.ending(0), func(lead.Effect) { delete(t.ending, u.TxID) })
+				t.ask("the end of "+c.name, c.ending(0), func(effect) { delete(t.ending, u.TxID) })
 				return true
 			}
 		}
@@ -101,7 +101,7 @@ func (t *term) forgive() {
 	no := false
 	for _, h := range t.sim.hosts {
 		if t.Accused(h.node) {
-			t.ask("the return of "+string(h.node), lead.PatchNode{Node: h.node, Patch: api.NodePatch{Unschedulable: &no}}, func(lead.Effect) {})
+			t.ask("the return of "+string(h.node), lead.PatchNode{Node: h.node, Patch: api.NodePatch{Unschedulable: &no}}, func(effect) {})
 		}
 	}
 }

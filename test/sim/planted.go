@@ -5,12 +5,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
-
-	"github.com/musterd/muster/coordinator/lead"
 )
 
 // This file falsifies what goes in and out of a leader where a bug is planted, and
@@ -41,7 +40,7 @@ func (t *term) condition(id resource.NodeID, c grant.Command) bool {
 }
 
 // records yields those that a write puts, in its order.
-func (s *kvStore) records(w lead.Write) iter.Seq2[resource.TxID, record.Tx] {
+func (s *kvStore) records(w post.Write) iter.Seq2[resource.TxID, record.Tx] {
 	return func(yield func(resource.TxID, record.Tx) bool) {
 		for _, o := range w.Ops {
 			if o.Delete || !strings.HasPrefix(o.Key, record.TxPrefix) {
@@ -55,7 +54,7 @@ func (s *kvStore) records(w lead.Write) iter.Seq2[resource.TxID, record.Tx] {
 }
 
 // noteWrite tells the checks what the leader is about to write.
-func (t *term) noteWrite(w lead.Write) {
+func (t *term) noteWrite(w post.Write) {
 	s := t.sim
 	for _, o := range w.Ops {
 		if namespace, name, err := record.ParseJobKey(o.Key); err == nil && !o.Delete {
@@ -100,7 +99,7 @@ func (s *Sim) anyDead(r record.Tx) bool {
 }
 
 // evictsFor are the preemptors for which a write, or a Txn of writes, evicts.
-func (s *kvStore) evictsFor(w lead.Write) []resource.TxID {
+func (s *kvStore) evictsFor(w post.Write) []resource.TxID {
 	var all []resource.TxID
 	for _, r := range s.records(w) {
 		if r.State == grant.RecordEvicting && r.By != "" && !slices.Contains(all, r.By) {
@@ -111,7 +110,7 @@ func (s *kvStore) evictsFor(w lead.Write) []resource.TxID {
 }
 
 // commits are the transactions that a write, or a Txn of writes, commits.
-func (s *kvStore) commits(w lead.Write) []resource.TxID {
+func (s *kvStore) commits(w post.Write) []resource.TxID {
 	var all []resource.TxID
 	for tx, r := range s.records(w) {
 		if r.State == grant.RecordCommitted {
@@ -161,7 +160,7 @@ func (t *term) falsifyWrite(p queued) queued {
 
 // falsifyCompares are the compares of a Txn as a leader with the bug would send
 // them.
-func (t *term) falsifyCompares(w lead.Write) []record.Compare {
+func (t *term) falsifyCompares(w post.Write) []record.Compare {
 	compares := slices.Clone(w.Compares)
 	switch bug := t.sim.bug; {
 	case bug == EpochNotCompared:
@@ -190,7 +189,7 @@ func identityIn(o record.Op) (record.NodeIdentity, bool) {
 }
 
 // ends reports whether a write ends a transaction and does nothing else.
-func (s *kvStore) ends(w lead.Write) bool {
+func (s *kvStore) ends(w post.Write) bool {
 	released := false
 	for _, r := range s.records(w) {
 		released = released || r.State == grant.RecordReleased
@@ -205,7 +204,7 @@ func (s *kvStore) ends(w lead.Write) bool {
 func (t *term) ownOf(tx resource.TxID, ops []record.Op) []record.Op {
 	var victims []resource.TxID
 	paths := map[string]bool{}
-	for other, r := range t.sim.store.records(lead.Write{Ops: ops}) {
+	for other, r := range t.sim.store.records(post.Write{Ops: ops}) {
 		if other != tx {
 			victims = append(victims, other)
 			paths[r.Unit.Key()] = true
@@ -301,7 +300,7 @@ func (t *term) afterWrite(p queued, o txn.Outcome) {
 		case bug == CollectInDoubt && r.State == grant.RecordAborted && t.doubted[other], bug == CollectEvictionInDoubt && r.State == grant.RecordAborted && t.doubtedEviction[other],
 			bug == CollectUnheard && len(r.Unheard) > 0, bug == CollectNamed && r.State == grant.RecordAborted && t.sim.leavesFor(other):
 			t.sim.logf("%s: collects %s", t.name, short(other))
-			t.submitOwn("collection of "+short(other), lead.Write{Ops: []record.Op{record.Delete(record.TxKey(other))}})
+			t.submitOwn("collection of "+short(other), post.Write{Ops: []record.Op{record.Delete(record.TxKey(other))}})
 		case bug == SwapBeforeFreed && r.State == grant.RecordEvicting && r.By != "":
 			t.allFreed(other, r)
 		}
@@ -331,7 +330,7 @@ func (t *term) confirmAnew(p queued, o txn.Outcome) bool {
 // worstMoment brings about what a Txn is to be safe against: a node whose agent
 // waits for victims, or one that was dead, is back before the Txn lands. It
 // reports whether the Txn is slow for that.
-func (t *term) worstMoment(w lead.Write) (slow bool) {
+func (t *term) worstMoment(w post.Write) (slow bool) {
 	s := t.sim
 	for _, by := range t.sim.store.evictsFor(w) {
 		if len(t.asksOf[by]) > 0 && s.mishap(30) {

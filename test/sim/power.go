@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/grant"
@@ -126,12 +127,12 @@ func (t *term) fence(h *host, o api.FenceOptions) {
 		t.condemning = h.node
 	}
 	o.ConfirmDead = o.ConfirmDead || t.sim.bug == FencedIsDead
-	t.ask("a fence of "+string(h.node), lead.FenceNode{Node: h.node, Options: o}, func(lead.Effect) {})
+	t.ask("a fence of "+string(h.node), lead.FenceNode{Node: h.node, Options: o}, func(effect) {})
 	t.condemning = ""
 }
 
 // condemn notes that a read is about a machine that an operator calls dead.
-func (t *term) condemn(read lead.Token, key string) {
+func (t *term) condemn(read post.Token, key string) {
 	node, err := record.ParseNodeKey(key)
 	if err == nil && node.Part == record.NodeIdentityPart && node.ID == t.condemning {
 		t.condemned[read], t.condemning = node.ID, ""

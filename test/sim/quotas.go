@@ -85,7 +85,7 @@ func (s *Sim) actLimit() bool {
 		}
 		t.changing[namespace] = true
 		s.logf("%s: an operator sets the limit of %s to %s", t.name, namespace, amountOf(amount))
-		t.ask("the limit of "+namespace, lead.PutResourceQuota{Object: s.limitOf(namespace, amount)}, func(e lead.Effect) {
+		t.ask("the limit of "+namespace, lead.PutResourceQuota{Object: s.limitOf(namespace, amount)}, func(e effect) {
 			t.changing[namespace] = false
 			if e.Status == nil {
 				t.limitNow[namespace] = amount
@@ -99,7 +99,7 @@ func (s *Sim) actMode() bool {
 	return s.withTerm(nil, func(t *term) {
 		mode := pick(s, []string{api.ModeNormal, api.ModeNormal, api.ModeMaintenance})
 		s.logf("%s: an operator sets the mode of the quota trees to %s", t.name, mode)
-		t.ask("the mode "+mode, lead.PatchQuotaMode{Patch: api.QuotaModePatch{Mode: mode}, By: "operator"}, func(e lead.Effect) {
+		t.ask("the mode "+mode, lead.PatchQuotaMode{Patch: api.QuotaModePatch{Mode: mode}, By: "operator"}, func(e effect) {
 			if e.Status == nil {
 				s.stats["modes"]++
 			}

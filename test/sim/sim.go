@@ -96,15 +96,13 @@ type Sim struct {
 	dirty   map[*host]bool        // hosts whose ledger or workloads changed
 	changed bool                  // the store or what clients know changed
 	restoration
-	liar                                 liar
-	logs                                 map[string]*decisions.Checker // of each coordinator
-	evictions, fences, stragglers, modes bool                          // as of the parts
-	claims, evictsLost                   bool                          // as of the parts
-	edits, rules, trees                  bool                          // as of the parts
-	alternatives, lines, domains, sets   bool                          // as of the parts
-	heals, subgroups                     bool                          // as of the parts
-	perUser                              int64                         // the limit of each user in GPUs; 0: clients are no users
-	quota                                quota.Options                 // of all leaders
+	liar liar
+	logs map[string]*decisions.Checker // of each coordinator
+	// As of the parts.
+	evictions, fences, stragglers, modes, claims, evictsLost, edits, rules, trees, alternatives, lines, domains, sets, heals, subgroups bool
+
+	perUser int64         // the limit of each user in GPUs; 0: clients are no users
+	quota   quota.Options // of all leaders
 
 	deaths map[resource.NodeID]bool // nodes that were ever confirmed dead
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 )
@@ -18,7 +19,7 @@ import (
 var seatsPrefix = record.SeatsKey("")
 
 // isStatus reports whether a write is only for readers.
-func isStatus(w lead.Write) bool {
+func isStatus(w post.Write) bool {
 	return len(w.Ops) > 0 && !slices.ContainsFunc(w.Ops, func(o record.Op) bool {
 		written := strings.HasPrefix(o.Key, record.OrderPrefix) || strings.HasPrefix(o.Key, record.NodesPrefix) && strings.HasSuffix(o.Key, "/observed")
 		forReaders := strings.HasPrefix(o.Key, record.ReadyPrefix) || strings.HasPrefix(o.Key, seatsPrefix)

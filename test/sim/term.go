@@ -8,6 +8,7 @@ import (
 
 	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/lead/edit"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/fit"
 	"github.com/musterd/muster/resource"
@@ -44,18 +45,18 @@ type term struct {
 	links   map[resource.NodeID]*link
 
 	committer
-	status    []lead.Effect        // writes of status that are to land
-	underWay  map[lead.Token]bool  // writes and reads without an answer
+	status    []effect             // writes of status that are to land
+	underWay  map[post.Token]bool  // writes and reads without an answer
 	settles   []settling           // questions whether all that had landed is known
-	asked     lead.Token           // the last client's
-	calls     map[lead.Token]*call // of clients and operators
+	asked     post.Token           // the last client's
+	calls     map[post.Token]*call // of clients and operators
 	followed  map[resource.NodeID]lead.NodeFacts
 	limitNow  map[string]int64
 	changing  map[string]bool // limits
 	operating bool            // an operator's order about a quarantine is under way
 	// condemned has the reads, not served yet, of identities whose machines an
 	// operator calls dead; condemning is the node whose identity is asked for next.
-	condemned  map[lead.Token]resource.NodeID
+	condemned  map[post.Token]resource.NodeID
 	condemning resource.NodeID
 	// renumbered: a host has other cards than before, so that what its agent had not
 	// confirmed is nominated under numbers that are others' now.
@@ -74,13 +75,13 @@ type link struct {
 // call is a request that has no answer yet.
 type call struct {
 	what     string
-	answered func(lead.Effect)
+	answered func(effect)
 }
 
 // settling is a question that is answered when all this is.
 type settling struct {
-	token  lead.Token
-	awaits map[lead.Token]bool
+	token  post.Token
+	awaits map[post.Token]bool
 }
 
 // rules are the leader's configuration.
@@ -97,12 +98,15 @@ func (t *term) rules() lead.Rules {
 	return r
 }
 
+// effect is a thing that the leader asks of a term.
+type effect = post.Effect
+
 // begin starts a term on what was read from the store.
 func (s *Sim) begin(c *coordinator, state *kvStore) *term {
 	t := &term{
 		sim: s, name: fmt.Sprintf("%s@%d", c.name, c.epoch), coordinator: c, key: c.key, epoch: c.epoch,
-		links: map[resource.NodeID]*link{}, underWay: map[lead.Token]bool{}, calls: map[lead.Token]*call{},
-		followed: map[resource.NodeID]lead.NodeFacts{}, limitNow: map[string]int64{}, condemned: map[lead.Token]resource.NodeID{}, changing: map[string]bool{},
+		links: map[resource.NodeID]*link{}, underWay: map[post.Token]bool{}, calls: map[post.Token]*call{},
+		followed: map[resource.NodeID]lead.NodeFacts{}, limitNow: map[string]int64{}, condemned: map[post.Token]resource.NodeID{}, changing: map[string]bool{},
 		committer: newCommitter(c), planted: newPlanted(),
 	}
 	for _, h := range s.hosts {
@@ -192,7 +196,7 @@ func (t *term) checkWaiting() {
 }
 
 // carryOut does what the effects of one input say, in order.
-func (t *term) carryOut(effects []lead.Effect) {
+func (t *term) carryOut(effects []effect) {
 	for i := range effects {
 		if !t.ended {
 			t.carry(&effects[i])
@@ -201,53 +205,53 @@ func (t *term) carryOut(effects []lead.Effect) {
 	t.landStatus()
 }
 
-func (t *term) carry(e *lead.Effect) {
+func (t *term) carry(e *effect) {
 	s := t.sim
 	switch e.Kind {
-	case lead.SendCommand:
+	case post.SendCommand:
 		t.send(e.Node, e.Command)
-	case lead.OpenStream:
+	case post.OpenStream:
 		t.cut(e.Node)
-	case lead.DistrustNode:
+	case post.DistrustNode:
 		t.distrust(e.Node)
-	case lead.TrustNode:
+	case post.TrustNode:
 		t.links[e.Node].distrusted = false
-	case lead.WriteKeys:
+	case post.WriteKeys:
 		if isStatus(e.Write) {
 			t.status = append(t.status, *e)
 			break
 		}
 		t.submit(e.Token, e.Write)
-	case lead.ReadKey:
+	case post.ReadKey:
 		t.readKey(e.Token, e.Key)
-	case lead.ReadFenceKeys:
+	case post.ReadFenceKeys:
 		t.readFences()
-	case lead.WakeAt:
+	case post.WakeAt:
 		t.wakeAt = e.At
-	case lead.LogEvent:
+	case post.LogEvent:
 		t.log(e.Event)
-	case lead.AskToResign:
+	case post.AskToResign:
 		t.askToResign(lead.ResignAllowed{Node: e.Node, Epoch: e.Epoch, Revision: e.Revision})
-	case lead.EndTerm:
+	case post.EndTerm:
 		s.store.commit(nil, []record.Op{record.Delete(t.key)})
 		s.stats["resignations"]++
 		s.depose(t, e.Err.Error())
-	case lead.AnswerClient:
+	case post.AnswerClient:
 		t.answer(*e)
-	case lead.AskSettled:
+	case post.AskSettled:
 		t.askSettled(e.Token)
-	case lead.ReadNodeKeys, lead.GrantLease, lead.RevokeLease, lead.CompactStore: // nobody asks for these
-	case lead.MeasureValue:
-		if e.Metric == lead.MetricMissedWakes {
+	case post.ReadNodeKeys, post.GrantLease, post.RevokeLease, post.CompactStore: // nobody asks for these
+	case post.MeasureValue:
+		if e.Metric == post.MetricMissedWakes {
 			t.sim.fail("wake", "only the backstop has tried a unit that had room")
 		}
 	}
 }
 
 // log notes what the leader logs, and what of it must not be.
-func (t *term) log(e lead.Event) {
+func (t *term) log(e post.Event) {
 	s := t.sim
-	if e.Severity < lead.SeverityInfo {
+	if e.Severity < post.SeverityInfo {
 		return
 	}
 	s.logf("%s: %s %v", t.name, e.Name, e.Fields)
@@ -355,8 +359,8 @@ func (t *term) askToResign(in lead.ResignAllowed) {
 }
 
 // askSettled answers once all is answered that is under way.
-func (t *term) askSettled(k lead.Token) {
-	q := settling{k, map[lead.Token]bool{}}
+func (t *term) askSettled(k post.Token) {
+	q := settling{k, map[post.Token]bool{}}
 	for token := range t.underWay {
 		q.awaits[token] = true
 	}
@@ -365,7 +369,7 @@ func (t *term) askSettled(k lead.Token) {
 }
 
 // settled notes that something is answered.
-func (t *term) settled(token lead.Token) {
+func (t *term) settled(token post.Token) {
 	delete(t.underWay, token)
 	t.settles = slices.DeleteFunc(t.settles, func(q settling) bool {
 		delete(q.awaits, token)
@@ -381,14 +385,14 @@ func (t *term) settled(token lead.Token) {
 }
 
 // ask asks the leader for something, as a client or an operator.
-func (t *term) ask(what string, r lead.Request, answered func(lead.Effect)) {
+func (t *term) ask(what string, r lead.Request, answered func(effect)) {
 	t.asked++
 	t.calls[t.asked] = &call{what, answered}
 	t.apply(lead.ClientRequest{Token: t.asked, Request: r})
 	t.schedule()
 }
 
-func (t *term) answer(e lead.Effect) {
+func (t *term) answer(e effect) {
 	c := t.calls[e.Token]
 	if c == nil {
 		return
@@ -401,7 +405,7 @@ func (t *term) answer(e lead.Effect) {
 }
 
 // readKey reads a key; the answer comes if the term lives to hear it.
-func (t *term) readKey(k lead.Token, key string) {
+func (t *term) readKey(k post.Token, key string) {
 	t.underWay[k] = true
 	t.condemn(k, key)
 	s := t.sim

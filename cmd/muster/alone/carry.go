@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/musterd/muster/coordinator/lead"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/grant"
@@ -27,40 +28,40 @@ func (c *Cluster) settle() {
 	}
 }
 
-func (c *Cluster) carryOut(effects []lead.Effect) {
+func (c *Cluster) carryOut(effects []post.Effect) {
 	for i := range effects {
 		c.carry(&effects[i])
 	}
 }
 
-func (c *Cluster) carry(e *lead.Effect) {
+func (c *Cluster) carry(e *post.Effect) {
 	switch e.Kind {
-	case lead.SendCommand:
+	case post.SendCommand:
 		c.noteCommand(e.Command)
 		if a := c.agents[e.Node]; a != nil {
 			for _, said := range a.Obey(e.Command, c.now) {
 				c.inputs = append(c.inputs, lead.AgentEvent{Event: said})
 			}
 		}
-	case lead.WriteKeys:
+	case post.WriteKeys:
 		c.inputs = append(c.inputs, c.write(e))
-	case lead.ReadKey:
+	case post.ReadKey:
 		kv, found := c.store.byID[e.Key]
 		c.inputs = append(c.inputs, lead.ReadAnswer{Token: e.Token, Kv: kv, Found: found, Revision: c.store.at})
-	case lead.WakeAt:
+	case post.WakeAt:
 		c.wakeAt = e.At
-	case lead.AnswerClient:
+	case post.AnswerClient:
 		if e.Token == c.asked {
 			answer := *e
 			c.answer = &answer
 		}
-	case lead.AskSettled:
+	case post.AskSettled:
 		c.inputs = append(c.inputs, lead.SettleAnswer{Token: e.Token})
-	case lead.LogEvent:
-		if e.Event.Severity == lead.SeverityError {
+	case post.LogEvent:
+		if e.Event.Severity == post.SeverityError {
 			c.errors = append(c.errors, fmt.Sprint(e.Event.Name, " ", e.Event.Fields))
 		}
-	case lead.TrustNode, lead.MeasureValue, lead.ReadFenceKeys, lead.GrantLease, lead.RevokeLease, lead.CompactStore:
+	case post.TrustNode, post.MeasureValue, post.ReadFenceKeys, post.GrantLease, post.RevokeLease, post.CompactStore:
 		// Of no interest here.
 	default:
 		panic(fmt.Sprintf("alone: effect %d of node %q: %v", e.Kind, e.Node, e.Err))
@@ -68,7 +69,7 @@ func (c *Cluster) carry(e *lead.Effect) {
 }
 
 // write writes as the leader asks, and returns the store's answer.
-func (c *Cluster) write(e *lead.Effect) lead.WriteAnswer {
+func (c *Cluster) write(e *post.Effect) lead.WriteAnswer {
 	compares := e.Write.Compares
 	if !e.Write.AnyEpoch {
 		compares = append([]record.Compare{c.held()}, compares...)

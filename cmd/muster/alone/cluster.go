@@ -11,6 +11,7 @@ import (
 	"github.com/musterd/muster/coordinator/admission"
 	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/lead/edit"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/devices/fake"
 	"github.com/musterd/muster/fit"
@@ -46,9 +47,9 @@ type Cluster struct {
 	second  time.Time // of the last SecondPassed
 	wakeAt  time.Time // of the next AlarmDue, zero for none
 	inputs  []lead.Input
-	effects []lead.Effect // used again
-	asked   lead.Token    // the last client's
-	answer  *lead.Effect  // to the last client, nil before it comes
+	effects []post.Effect // used again
+	asked   post.Token    // the last client's
+	answer  *post.Effect  // to the last client, nil before it comes
 	errors  []string      // that the leader has logged
 }
 
