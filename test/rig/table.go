@@ -46,6 +46,7 @@ var Steps = map[string]string{
 	"txn job ends":      "a job and its units are removed",
 	"txn collect":       "records that everybody has acknowledged are removed (1)",
 
+	"read level":         "the feature level of the cluster: before a term and a registration",
 	"read leader":        "who leads, and whether the own candidacy is first",
 	"read restored":      "whether the store was restored: before a registration (5)",
 	"read everything":    "the whole state as of one revision, at the start of a coordinator (4)",
