@@ -95,7 +95,7 @@ chaos: ## KILLS=500 kills, ROUNDS=1 of the partitions and HISTORIES=200 historie
 	$(GO) test ./test/histories -count=1 -timeout 0 -v -run '^TestClientsSeeOneThingAtATime$$' -args -histories.count=$(or $(HISTORIES),200) $(if $(SEED),-histories.seed=$(SEED))
 
 history-kills: ## KILLS=100 kills of projector, database and coordinators under load; the history is as exact afterwards
-	$(GO) test ./test/chaos -run TheHistoryAfterKills -count=1 -timeout 0 -v -args -chaos.kills=$(or $(KILLS),100) $(if $(SEED),-chaos.seed=$(SEED))
+	MUSTER_TEST_LONG=1 $(GO) test ./test/chaos -run 'TheHistory(InAFile)?AfterKills' -count=1 -timeout 0 -v -args -chaos.kills=$(or $(KILLS),100) $(if $(SEED),-chaos.seed=$(SEED))
 
 hostile: ## every attack at full size on real processes, with latencies compared (a quarter of an hour); ONLY=regexp of the cases, ROWS=S1,S7 for some rows, RESULTS=folder for the table
 	@test/prerequisites.sh $(BUILD) etcd

@@ -3,6 +3,7 @@ package chaos
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -25,8 +26,22 @@ import (
 // of the store; there is no gap, since no outage was longer than the store remembers.
 func TestTheHistoryAfterKills(t *testing.T) {
 	server := postgres.Start(t)
-	dsn := server.Database(t)
-	lot := dice(t, 9)
+	historyAfterKills(t, server.Database(t), 9, func(pause time.Duration) {
+		server.Kill()
+		hold(pause)
+		server.Restart(t)
+	})
+}
+
+// TestTheHistoryInAFileAfterKills is the same with SQLite, which has no process of its own.
+func TestTheHistoryInAFileAfterKills(t *testing.T) {
+	long.Only(t, "TestTheHistoryAfterKills runs a short round with PostgreSQL")
+	historyAfterKills(t, "sqlite:"+filepath.Join(t.TempDir(), "history.db"), 10, nil)
+}
+
+// historyAfterKills kills coordinators, and the database where killDatabase is not nil.
+func historyAfterKills(t *testing.T, dsn string, which uint64, killDatabase func(pause time.Duration)) {
+	lot := dice(t, which)
 	c := cluster.Start(t, cluster.Options{
 		Etcd: 1, Coordinators: 2, Agents: 2, CoordinatorSettings: cluster.Settings{"history": cluster.Settings{"dsn": dsn}},
 	})
@@ -43,11 +58,9 @@ func TestTheHistoryAfterKills(t *testing.T) {
 	l := c.StartLoad(cluster.LoadOptions{Prefix: "h-", Seed: *seed, Namespaces: []string{"default"}, Pace: long.Size(60*time.Millisecond, 20*time.Millisecond)})
 	killed := map[string]int{}
 	for range *kills {
-		if lot.IntN(3) == 0 {
+		if lot.IntN(3) == 0 && killDatabase != nil {
 			killed["database"]++
-			server.Kill()
-			hold(time.Duration(lot.IntN(2000)) * time.Millisecond)
-			server.Restart(t)
+			killDatabase(time.Duration(lot.IntN(2000)) * time.Millisecond)
 		} else {
 			killed["coordinator"]++
 			victim := c.Coordinators[lot.IntN(len(c.Coordinators))]
