@@ -42,6 +42,9 @@ func (s *Sim) violated(found []invariant.Violation) {
 // follow takes what a revision of the store has changed.
 func (s *Sim) follow(changed record.Batch) {
 	s.changed = true
+	if s.followed != nil {
+		s.followed(changed)
+	}
 	for _, h := range s.hosts {
 		s.show(h, nil)
 	}

@@ -25,6 +25,8 @@ type Options struct {
 	// All: the seed draws all parts of Only.
 	All bool
 	Bug Bug
+	// Followed, if not nil, gets every change of the store.
+	Followed func(record.Batch)
 }
 
 // Result is what became of a run.
@@ -32,6 +34,7 @@ type Result struct {
 	Seed       uint64
 	Steps      int // until the end, or the first failure
 	Failures   []string
+	Passed     time.Duration // of the world's time
 	Transcript []byte
 	Hash       uint64         // of the transcript
 	Stats      map[string]int // how often things happened
@@ -45,6 +48,9 @@ var (
 	groups     = []string{"a", "b"}
 	queues     = []string{"", "batch", "urgent"}
 )
+
+// start is the world's time at the beginning.
+const start = time.Hour
 
 // groupOfZ is the group that is configured for namespace z.
 const groupOfZ = "a"
@@ -106,6 +112,7 @@ type Sim struct {
 
 	deaths map[resource.NodeID]bool // nodes that were ever confirmed dead
 
+	followed   func(record.Batch) // nil for nobody
 	step       int
 	transcript bytes.Buffer
 	failures   []string
@@ -139,12 +146,12 @@ func Run(o Options) Result {
 	}
 	h := fnv.New64a()
 	h.Write(s.transcript.Bytes())
-	return Result{o.Seed, s.step, s.failures, s.transcript.Bytes(), h.Sum64(), s.stats}
+	return Result{o.Seed, s.step, s.failures, s.clock - start, s.transcript.Bytes(), h.Sum64(), s.stats}
 }
 
 func newSim(o Options) *Sim {
 	s := &Sim{
-		rng: rand.New(rand.NewPCG(o.Seed, 0x6d7573746572)), bug: o.Bug, faults: true, clock: time.Hour,
+		rng: rand.New(rand.NewPCG(o.Seed, 0x6d7573746572)), bug: o.Bug, faults: true, clock: start, followed: o.Followed,
 		store: &kvStore{rev: 1, keys: map[string]record.KV{}, txs: readings[record.Tx]{}, units: readings[record.Unit]{}}, stats: map[string]int{}, begun: map[resource.TxID]int{}, dirty: map[*host]bool{},
 		logs: map[string]*decisions.Checker{}, deaths: map[resource.NodeID]bool{},
 	}

@@ -1,0 +1,54 @@
+package day_test
+
+import (
+	"flag"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/musterd/muster/test/long"
+	"github.com/musterd/muster/test/postgres"
+	"github.com/musterd/muster/test/sim"
+)
+
+// What make day sets.
+var (
+	hours = flag.Float64("day.hours", float64(long.Size(1, 24)), "hours of virtual time in all")
+	from  = flag.Uint64("day.from", 1, "the first seed")
+)
+
+func TestMain(m *testing.M) { flag.Parse(); os.Exit(postgres.Main(m)) }
+
+// parts are all but restores: rows of a past that the store has lost are marked by the
+// projector, which the simulation does not have.
+const parts = ^sim.Restores
+
+// TestTheHistoryOfADay: after each cluster both databases hold no contradiction, and the sums
+// of use by slices and by hours are those of the witness.
+func TestTheHistoryOfADay(t *testing.T) {
+	var passed time.Duration
+	total := map[string]int{}
+	for seed := *from; passed < time.Duration(*hours*float64(time.Hour)); seed++ {
+		c := newCluster(t)
+		r := sim.Run(sim.Options{Seed: seed, Steps: 2000, Only: parts, Followed: c.follow})
+		if len(r.Failures) > 0 {
+			t.Fatalf("seed %d, step %d: %v", seed, r.Steps, r.Failures)
+		}
+		passed += r.Passed
+		c.flush()
+		for dialect, w := range c.histories {
+			for _, fault := range c.contradictions(w) {
+				t.Errorf("seed %d, %s: %s", seed, dialect, fault)
+			}
+			w.Close()
+		}
+		if t.Failed() {
+			return
+		}
+		total["clusters"]++
+		total["grants"] += len(c.seen.txs)
+		total["evictions"] += r.Stats["evictions"]
+		total["members lost"] += c.seen.lost
+	}
+	t.Logf("%v of virtual time: %v", passed, total)
+}
