@@ -19,7 +19,7 @@ endif
 # The packages whose tests write pages of docs/reference.
 REFERENCE := ./cmd/reference ./cmd/reference/series ./devices/health ./coordinator/rest ./cmd/muster ./cmd/muster-agent ./cmd/muster-coordinator
 
-.PHONY: help build sbom vuln reproducible run test test-long flaky race vet model model-full sim chaos kills history history-kills kubelet test-vm hostile watches fuzz-smoke bench bench-check man reference house house-lower house-moved mutate lint proto clean prerequisites
+.PHONY: help build sbom vuln reproducible run test test-long flaky race vet model model-full sim chaos kills history history-kills kubelet day test-vm hostile watches fuzz-smoke bench bench-check man reference house house-lower house-moved mutate lint proto clean prerequisites
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -118,6 +118,10 @@ else
 	@test/prerequisites.sh $(BUILD) net
 	$(GO) test ./test/kubelet -count=1 -timeout 0 -v -args -kubelet.rounds=$(or $(ROUNDS),200) $(if $(SEED),-kubelet.seed=$(SEED))
 endif
+
+day: ## HOURS=24 hours of simulated clusters, whose history is asked for contradictions in SQLite and PostgreSQL (five minutes); FROM=1 is the first seed
+	@test/prerequisites.sh $(BUILD) postgres
+	$(GO) test ./test/day -count=1 -timeout 0 -v -args -day.hours=$(or $(HOURS),24) -day.from=$(or $(FROM),1)
 
 watches: ## CHANGES=10000 changes over watches of curl, SDK, gRPC and muster get -w, while the leader and a follower are killed
 	@test/prerequisites.sh $(BUILD) etcd

@@ -33,7 +33,7 @@ func TestTheHistoryAfterKills(t *testing.T) {
 	})
 }
 
-// TestTheHistoryInAFileAfterKills is the same with SQLite, which has no process of its own.
+// TestTheHistoryInAFileAfterKills is the same with SQLite, which has no process.
 func TestTheHistoryInAFileAfterKills(t *testing.T) {
 	long.Only(t, "TestTheHistoryAfterKills runs a short round with PostgreSQL")
 	historyAfterKills(t, "sqlite:"+filepath.Join(t.TempDir(), "history.db"), 10, nil)

@@ -11,9 +11,9 @@ import (
 	"github.com/musterd/muster/test/sim"
 )
 
-// What make day sets.
+// The flags of make day.
 var (
-	hours = flag.Float64("day.hours", float64(long.Size(1, 24)), "hours of virtual time in all")
+	hours = flag.Float64("day.hours", long.Size(0.4, 24), "hours of virtual time in all")
 	from  = flag.Uint64("day.from", 1, "the first seed")
 )
 

@@ -25,7 +25,7 @@ type Options struct {
 	// All: the seed draws all parts of Only.
 	All bool
 	Bug Bug
-	// Followed, if not nil, gets every change of the store.
+	// Followed gets every change of the store, unless nil.
 	Followed func(record.Batch)
 }
 
@@ -112,7 +112,7 @@ type Sim struct {
 
 	deaths map[resource.NodeID]bool // nodes that were ever confirmed dead
 
-	followed   func(record.Batch) // nil for nobody
+	followed   func(record.Batch) // or nil
 	step       int
 	transcript bytes.Buffer
 	failures   []string
