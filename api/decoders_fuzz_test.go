@@ -66,6 +66,10 @@ func FuzzDecodeNodeStrategicPatch(f *testing.F) {
 		`{"spec":{"taints":[{"key":"a","effect":"NoSchedule"},{"key":"b","effect":"NoSchedule","$patch":"delete"}],"unschedulable":null}}`)
 }
 
+func FuzzDecodeFeatureLevelPatch(f *testing.F) {
+	fuzzAccepted(f, DecodeFeatureLevelPatch, func(p FeatureLevelPatch) bool { return p.Level >= 1 }, `{"kind":"FeatureLevel","level":2}`, `{"level":0}`)
+}
+
 func FuzzDecodeWorkPatch(f *testing.F) {
 	decode := func(doc []byte) (WorkPatch, *Status) { return DecodeWorkPatch(KindJob, "ml", "train", doc) }
 	fuzzAccepted(f, decode, func(p WorkPatch) bool { return !p.IsZero() && (p.Spec == nil || json.Valid(p.Spec)) },
