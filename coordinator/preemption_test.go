@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/musterd/muster/api"
@@ -41,10 +42,10 @@ func TestAUnitTakesThePlaceOfLowerPriority(t *testing.T) {
 		if urgent.Status.Phase != api.Pending {
 			t.Errorf("urgent is %s at once", urgent.Status.Phase)
 		}
-		leaving := phase(t, c, "new", api.Terminating)
-		if leaving.Status.Message != "gives way to default/alloc/urgent/0" {
+		if leaving := phase(t, c, "new", api.Terminating); leaving.Status.Message != "gives way to default/alloc/urgent/0" {
 			t.Errorf("new says %q", leaving.Status.Message)
 		}
+		synctest.Wait() // the leader has the answer of the write, too
 		e, err := k.ExplainAllocation(t.Context(), rig.Namespace, "urgent", service.ExplainOptions{Operator: true})
 		if err != nil || e.Nomination == nil || len(e.Nomination.Victims) != 1 || e.Nomination.Victims[0].Unit != "default/alloc/new/0" ||
 			!strings.Contains(e.Summary, "it takes the place of default/alloc/new/0, noticed at ") {
@@ -54,8 +55,7 @@ func TestAUnitTakesThePlaceOfLowerPriority(t *testing.T) {
 		if waited := time.Since(start); waited > 35*time.Second {
 			t.Errorf("urgent runs after %v", waited)
 		}
-		gone := phase(t, c, "new", api.Preempted)
-		if gone.Status.Message != "gives way to default/alloc/urgent/0" {
+		if gone := phase(t, c, "new", api.Preempted); gone.Status.Message != "gives way to default/alloc/urgent/0" {
 			t.Errorf("new says %q", gone.Status.Message)
 		}
 		phase(t, c, "old", api.Running)

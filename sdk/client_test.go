@@ -93,10 +93,13 @@ func TestLifeOfAnAllocation(t *testing.T) {
 	if err != nil || *gone.Metadata.DeletionGracePeriodSeconds != grace {
 		t.Errorf("delete: %+v, %v", gone, err)
 	}
-	_, err = mine.Get(ctx, "a", sdk.GetOptions{})
+	if got, err := mine.Get(ctx, "a", sdk.GetOptions{}); err != nil || got.Status.Phase != api.Terminating {
+		t.Errorf("get in the written grace: %+v, %v", got, err)
+	}
+	_, err = mine.Get(ctx, "absent", sdk.GetOptions{})
 	var status *api.Status
 	if !errors.As(err, &status) || status.Code != 404 || status.Reason != "NotFound" {
-		t.Errorf("get after delete: %v, want a Status 404", err)
+		t.Errorf("get of nothing: %v, want a Status 404", err)
 	}
 }
 
