@@ -181,7 +181,7 @@ func (f Folder) remains(shim Process, bootID string) []int {
 			list = append(list, pid)
 		}
 	}
-	// The first process of a container waits for the others while it ends, without an
+	// The ending first process of a container waits for the others, without an
 	// environment.
 	if first, err := f.Started(); err == nil && first.IsAlive(bootID) && !slices.Contains(list, first.PID) {
 		list = append(list, first.PID)

@@ -149,7 +149,7 @@ func TestRandomMixNeverSharesADeviceNorSplitsAGang(t *testing.T) {
 		if priority := int32(random.IntN(3)); priority > 0 {
 			j.Spec.Priority = &priority
 		}
-		j.Spec.Template.Spec.PreemptionPolicy = api.PreemptOwnQuota // a victim would keep its devices for its grace
+		j.Spec.Template.Spec.PreemptionPolicy = api.PreemptOwnQuota // a victim would keep devices for a grace
 		d.submit(j)
 		live[name] = true
 	}
