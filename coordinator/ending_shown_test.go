@@ -28,8 +28,7 @@ func endOf(t *testing.T, k *rig.Coordinator, name string) shownEnd {
 	return shownEnd{a.Metadata.DeletionTimestamp, *a.Metadata.DeletionGracePeriodSeconds, a.Status.Conditions[0]}
 }
 
-// TestEveryReadOfATerminatingAllocationShowsItsEnd: at the leader, at a follower,
-// later, and at the next leader, always with the same instant.
+// TestEveryReadOfATerminatingAllocationShowsItsEnd: at each coordinator, later and at the next leader with the same instant.
 func TestEveryReadOfATerminatingAllocationShowsItsEnd(t *testing.T) {
 	grace := int64(50)
 	for name, c := range map[string]struct {
@@ -99,6 +98,7 @@ func TestADeletedJobShowsWhenThatWas(t *testing.T) {
 		if _, _, err := k.Job(t.Context(), rig.Submission{Name: "j", GPUs: 1, Members: 2, Wait: time.Minute}); err != nil {
 			t.Fatal(err)
 		}
+		c.Converge() // both members are held
 		c.Agent("n1").Stop()
 		if _, err := k.DeleteJob(t.Context(), rig.Namespace, "j", api.DeleteOptions{}); err != nil {
 			t.Fatal(err)
