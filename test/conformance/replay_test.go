@@ -4,15 +4,20 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/musterd/muster/agent/attach"
 	"github.com/musterd/muster/cmd/muster/dev"
+	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/canary"
 )
 
@@ -30,6 +35,7 @@ const patience = 2 * time.Minute
 type world struct {
 	*testing.T
 	cluster *dev.Cluster
+	dataDir string
 	base    string
 	all     map[string]request
 	later   []later
@@ -50,7 +56,7 @@ func newWorld(t *testing.T) *world {
 	defer cancel()
 	names := make([]string, nodes)
 	names[nodes-1] = registered
-	dataDir := t.TempDir()
+	dataDir := shortDir(t)
 	giveAPast(t, dataDir)
 	cluster, err := dev.Start(ctx, dev.Config{
 		Nodes: nodes, Names: names, Profile: "dgx-a100", DataDir: dataDir, Listen: "127.0.0.1:0", Version: "v0.0.0-test",
@@ -64,11 +70,33 @@ func newWorld(t *testing.T) *world {
 			t.Error(err)
 		}
 	})
-	w := &world{T: t, cluster: cluster, base: cluster.Addresses.REST, all: map[string]request{}, later: fieldsOfLaterVersions(t), used: map[later]bool{}}
+	w := &world{T: t, cluster: cluster, dataDir: dataDir, base: cluster.Addresses.REST, all: map[string]request{}, later: fieldsOfLaterVersions(t), used: map[later]bool{}}
 	for _, r := range requests(t) {
 		w.all[r.Name] = r
 	}
 	return w
+}
+
+// shortDir is a folder whose path leaves room for the sockets of agents.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "muster-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+// done reports the end of the work of an allocation at the host: a written grace ends.
+func (w *world) done(name string, member int) {
+	w.Helper()
+	a := w.must(http.StatusOK, "GET", team+"allocations/"+name, "")
+	node, tx := fmt.Sprint(found(a.body, []string{"status", "nodeName"})[0]), fmt.Sprint(found(a.body, []string{"status", "transaction"})[0])
+	socket := filepath.Join(w.dataDir, "nodes", node, "attach.sock")
+	if err := attach.Done(w.Context(), socket, attach.Request{Transaction: resource.TxID(tx), Member: member, Code: new(int)}); err != nil {
+		w.Fatalf("%s on %s: %v", name, node, err)
+	}
 }
 
 // open sends a request; the caller closes the answer's body.

@@ -54,10 +54,14 @@ func TestTheDocumentedRequestsAreAnsweredAsDocumented(t *testing.T) {
 	w.replay("usage of a tenant", nil)
 	w.waits(w.replay("depths of the queues", nil))
 	w.replay("delete an allocation", nil)
+	w.done("ml-training-job-42", 0)
 	w.must(http.StatusOK, "DELETE", team+"allocations/kept", "")
 	w.running("distributed-training-v2", 8)
 	w.spread(w.replay("get the status of a job", nil), 8, racks)
 	w.replay("cancel a job", nil)
+	for i := range 8 {
+		w.done(fmt.Sprintf("distributed-training-v2-%d", i), i)
+	}
 	w.listing()
 	w.watching()
 	w.allocation("low-priority-batch-job", "", `{"cpu": "16000m", "memory": "64Gi", "nvidia.com/gpu": "4"}`, `{"kubernetes.io/hostname": "node-0"}`)
