@@ -19,7 +19,8 @@ type part struct {
 
 // graces are what agents were told to end with a grace. A part is not freed
 // before the grace has passed since its record became EVICTING, from which the
-// agent may know of it; unless its owner ended it, or its host restarted: then
+// agent may know of it; unless its owner ended it, its host restarted, or its host
+// counts as dead (an agent stops its work before others assume its death): then
 // it ended by itself.
 type graces struct {
 	told     map[part]grace
@@ -100,8 +101,10 @@ func (c *Checker) Freed(node resource.NodeID, tx resource.TxID, at time.Time) []
 func (c *Checker) evicting(at time.Time, tx resource.TxID, r record.Tx) {
 	c.graces.evicting[tx] = at
 	for _, m := range r.Members {
-		if p := (part{m.Node, tx}); !c.graces.running[p] && !c.graces.restarts[m.Node].IsZero() {
-			c.graces.revoke(p) // its restart has ended it, and it was not started again
+		p := part{m.Node, tx}
+		ended := !c.graces.running[p] && !c.graces.restarts[m.Node].IsZero() // by a restart, without a start since
+		if ended || c.state.identities[m.Node].ConfirmedDead {
+			c.graces.revoke(p)
 		}
 	}
 }

@@ -63,8 +63,16 @@ func lifeStories() map[invariant.Rule]story {
 		},
 		invariant.I8Freed: {
 			breaks: func(s *scene) { leave(s, 4*time.Second, func() {}) },
-			holds: func(s *scene) { // a restart ends what ran
+			holds: func(s *scene) { // a restart ends the work, and a death has ended it before
 				leave(s, 4*time.Second, func() { s.c.Restarted("n1", s.at) })
+				s.at = s.at.Add(time.Hour)
+				t := s.commit("u2", "g2")
+				s.c.Held("n1", t)
+				s.batch(invariant.Identity{Node: "n1", New: &record.NodeIdentity{Incarnation: incarnation("b1"), Fenced: true, ConfirmedDead: true}})
+				s.c.EvictionAsked(t)
+				s.evict("u2", "g2", "")
+				s.c.Warned("n1", t, 5*time.Second)
+				s.free(t)
 			},
 		},
 		invariant.I10Word: {
@@ -75,7 +83,7 @@ func lifeStories() map[invariant.Rule]story {
 				s.show()
 				s.end("u1", "g1")
 			},
-			holds: func(s *scene) { // its node is dead
+			holds: func(s *scene) { // the node is dead
 				t := s.commit("u1", "g1")
 				s.release("u1", "g1")
 				s.hold(t, grant.Tombstone, "g1").Members = nil
