@@ -49,14 +49,21 @@ func (s sighted) ExplainJob(ctx context.Context, namespace, name string, o Expla
 	return charged(ctx, s.charger, units, 0, func() (*api.Explanation, error) { return s.Service.ExplainJob(ctx, namespace, name, o) })
 }
 
-// mostUnits bounds the cost of a patch: a job has no more members.
-const mostUnits = 4096
+// TryAllocation implements Allocations.
+func (s sighted) TryAllocation(ctx context.Context, c Create, a *api.Allocation, o ExplainOptions) (*api.Explanation, error) {
+	return charged(ctx, s.charger, question, 0, func() (*api.Explanation, error) { return s.Service.TryAllocation(ctx, c, a, o) })
+}
+
+// ExplainAllocation implements Allocations.
+func (s sighted) ExplainAllocation(ctx context.Context, namespace, name string, o ExplainOptions) (*api.Explanation, error) {
+	return charged(ctx, s.charger, question, 0, func() (*api.Explanation, error) { return s.Service.ExplainAllocation(ctx, namespace, name, o) })
+}
 
 // PatchJob implements Jobs. Another number of members costs the difference, and another
 // change of the specification all members.
 func (s sighted) PatchJob(ctx context.Context, namespace, name string, p api.WorkPatch) (*api.Job, error) {
 	units := 0
-	if p.Spec != nil {
+	if p.Spec != nil && s.charger != nil {
 		units = changed(ctx, s.Service, namespace, name, p.Spec)
 	}
 	return charged(ctx, s.charger, units, 0, func() (*api.Job, error) { return s.Service.PatchJob(ctx, namespace, name, p) })
@@ -77,7 +84,7 @@ func changed(ctx context.Context, from Service, namespace, name string, patch []
 	if units == 0 {
 		units = j.Members()
 	}
-	return min(max(units, -units), mostUnits)
+	return min(max(units, -units), api.MaxParallelism)
 }
 
 // members is the number of members of a job, 0 where the job cannot be read.

@@ -60,6 +60,19 @@ func TestARequestCostsItsMembers(t *testing.T) {
 			_, err := s.ExplainJob(t.Context(), "ml", "train", service.ExplainOptions{})
 			return err
 		}, 20 + members},
+		"a dry run of an allocation": {func(s service.Service) error {
+			doc := []byte(`{"metadata":{"name":"one"},"spec":{"resources":{"requests":{"cpu":"1"}}}}`)
+			a, status := api.DecodeAllocation(doc)
+			if status != nil {
+				return status
+			}
+			_, err := s.TryAllocation(t.Context(), service.Create{Namespace: "ml", Document: doc}, a, service.ExplainOptions{})
+			return err
+		}, 20},
+		"an explanation of an allocation": {func(s service.Service) error {
+			_, err := s.ExplainAllocation(t.Context(), "ml", "train-0", service.ExplainOptions{})
+			return err
+		}, 20},
 		"more members":                {patch(`{"parallelism":1000}`), 1000 - members},
 		"one more":                    {patch(fmt.Sprintf(`{"parallelism":%d}`, members+1)), 1},
 		"as many members":             {patch(fmt.Sprintf(`{"parallelism":%d}`, members)), members},

@@ -11,7 +11,10 @@ import (
 )
 
 func clusterCommand(a *app) *cobra.Command {
-	cmd := &cobra.Command{Use: "cluster", Short: "Show and change the whole cluster", Args: arguments(cobra.NoArgs)}
+	cmd := &cobra.Command{
+		Use: "cluster", Short: "Show and change the whole cluster", Args: arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
 	cmd.AddCommand(clusterLevelCommand(a))
 	return cmd
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/rest"
 	"github.com/musterd/muster/coordinator/service"
@@ -147,4 +149,19 @@ func TestARunEndsWithTheExitCodeOfItsJob(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAGroupOfCommandsRefusesUnknownCommands: cobra shows the help and ends with 0 for a group
+// that runs nothing by itself.
+func TestAGroupOfCommandsRefusesUnknownCommands(t *testing.T) {
+	var walk func(*cobra.Command)
+	walk = func(c *cobra.Command) {
+		if c.HasSubCommands() && !c.Runnable() && c.HasParent() {
+			t.Errorf("%s: give the group Args and a RunE, as `muster ca` has", c.CommandPath())
+		}
+		for _, sub := range c.Commands() {
+			walk(sub)
+		}
+	}
+	walk(New(Program{}))
 }
