@@ -40,7 +40,7 @@ func (t *term) load(ctx context.Context, from ranger) (resource.Revision, error)
 		return 0, fmt.Errorf("load the state: %w: %w", errStoreAway, read.err)
 	}
 	var err error
-	t.clock.ahead = max(0, time.Until(time.UnixMilli(record.NewestInstant(in.Txs, in.Orders))))
+	t.clock.ahead = max(0, time.Until(time.UnixMilli(record.NewestInstant(in.Txs, in.Ready, in.Orders))))
 	if t.clock.ahead > clockError {
 		t.log.Warn("clock_behind_store", "by", t.clock.ahead)
 	}

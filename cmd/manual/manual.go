@@ -14,7 +14,10 @@ import (
 // Command is the hidden command docs of a program, with docs man DIR. The package
 // of the program calls it when it is installed.
 func Command(version string) *cobra.Command {
-	docs := &cobra.Command{Use: "docs", Short: "Write the manual of this program", Hidden: true, Args: cobra.NoArgs}
+	docs := &cobra.Command{
+		Use: "docs", Short: "Write the manual of this program", Hidden: true, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
 	docs.AddCommand(&cobra.Command{
 		Use:   "man DIR",
 		Short: "Write a man page of each command into a folder",

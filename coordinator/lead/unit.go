@@ -163,9 +163,9 @@ func (u *unit) setSequence(s record.Sequence) {
 // setPriority gives the unit another priority, which changes its place in the order.
 func (u *unit) setPriority(p int32) { u.record.Priority, u.key.Priority = p, p }
 
-// setQueueNews has the changes of the unit's part in its queue noted. A unit without a
-// preemptionPolicy gets the default.
-func (u *unit) setQueueNews(n *queueNews, policy string) {
+// enter has the unit take part: the changes of its part in its queue are noted, and a unit
+// without a preemptionPolicy has the default.
+func (u *unit) enter(n *queueNews, policy string) {
 	u.queueNews, u.policy = n, cmp.Or(u.policy, policy)
 	n.note(u.path)
 }

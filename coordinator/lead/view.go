@@ -98,7 +98,7 @@ func (v *view) removeNode(id resource.NodeID) {
 // learns first from the units that the store has, in the order of their keys.
 func (v *view) insertUnit(u *unit) {
 	v.units[u.path] = u
-	u.setQueueNews(v.queueNews, v.policy)
+	u.enter(v.queueNews, v.policy)
 	v.learner.Observe(&u.Demand)
 	v.mapMembers(u)
 	v.joinGroup(u)

@@ -5,16 +5,29 @@ import (
 	"strconv"
 )
 
-// pastInstants are the fields with instants of leaders in records of transactions and places
-// in the order: milliseconds since 1970, at or before the write of the record.
-var pastInstants = [][]byte{[]byte(`"committedMillis":`), []byte(`"endingMillis":`), []byte(`"endedMillis":`), []byte(`"sinceMillis":`)}
+// pastInstants are the fields with instants of leaders in records of transactions, in the keys
+// beside them and in places in the order: milliseconds since 1970, at or before the write.
+var pastInstants = [][]byte{
+	[]byte(`"committedMillis":`), []byte(`"endingMillis":`), []byte(`"endedMillis":`), []byte(`"sinceMillis":`), []byte(`"atMillis":`), []byte(`"signaledMillis":`),
+}
 
-// NewestInstant is the newest instant of a leader in records of transactions and places in
-// the order, in milliseconds since 1970; 0 without any. The records are not decoded: a
-// leader asks at the election, and reads each record later.
+// freedField begins the list of a Ready with FreedNode.
+var freedField = []byte(`"freed":`)
+
+// NewestInstant is the newest instant of a leader in records of transactions, in keys of Ready
+// and in places in the order, in milliseconds since 1970; 0 without any. Of these only a Ready
+// with freed nodes is decoded: a leader asks at the election, and reads each record later.
 func NewestInstant(lists ...[]KV) (newest int64) {
 	for _, kvs := range lists {
 		for i := range kvs {
+			if bytes.Contains(kvs[i].Value, freedField) {
+				r, err := Decode[Ready](kvs[i].Key, kvs[i].Value)
+				for _, f := range r.Freed {
+					if err == nil {
+						newest = max(newest, f.AtMillis)
+					}
+				}
+			}
 			for _, field := range pastInstants {
 				for rest := kvs[i].Value; ; {
 					_, after, found := bytes.Cut(rest, field)

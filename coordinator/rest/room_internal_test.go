@@ -74,6 +74,14 @@ func TestTheRoomOfAnswersIsFreeAgain(t *testing.T) {
 			t.Error("the room of the answer that was cut is not free")
 		}
 		later.end()
+		later.end() // gives nothing back again
+		two := []*delivery{begin(maxAnswers / 2), begin(maxAnswers / 2)}
+		time.Sleep(time.Hour)
+		if d.makeRoom(1); two[0].cut == two[1].cut {
+			t.Errorf("for a byte both readers are cut, or neither: %v", two[0].cut)
+		}
+		two[0].end()
+		two[1].end()
 		if d.makeRoom(maxAnswers); len(d.open) != 1 || !takes(maxAnswers) {
 			t.Errorf("%d answers are open, want the one without room", len(d.open))
 		}

@@ -109,7 +109,7 @@ func (s *Sim) begin(c *coordinator, state *kvStore) *term {
 		followed: map[resource.NodeID]lead.NodeFacts{}, limitNow: map[string]int64{}, condemned: map[post.Token]resource.NodeID{}, changing: map[string]bool{},
 		committer: newCommitter(c), planted: newPlanted(),
 	}
-	newest := time.UnixMilli(record.NewestInstant(state.all(record.TxPrefix), state.all(record.OrderPrefix)))
+	newest := time.UnixMilli(record.NewestInstant(state.all(record.TxPrefix), state.all(record.ReadyPrefix), state.all(record.OrderPrefix)))
 	t.skipped = max(0, newest.Sub(t.now())) // as coordinator/load.go has it
 	for _, h := range s.hosts {
 		t.links[h.node] = &link{}

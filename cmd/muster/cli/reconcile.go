@@ -105,11 +105,14 @@ func (a *app) reconcile(ctx context.Context, names []string, o api.ReconcileOpti
 
 // reconciliation prints the grants that were found, and their outcome.
 func (a *app) reconciliation(r *api.Reconciliation) {
-	said := map[bool]string{true: "is not in quarantine", false: "is in quarantine: " + r.Quarantine}[r.Quarantine == ""]
-	if r.Mode != "" {
-		said = "reconciled"
+	switch {
+	case r.Mode != "":
+		a.printf("node %q reconciled\n", r.Node)
+	case r.Quarantine == "":
+		a.printf("node %q is not in quarantine\n", r.Node)
+	default:
+		a.printf("node %q is in quarantine: %s\n", r.Node, r.Quarantine)
 	}
-	a.printf("node %q %s\n", r.Node, said)
 	if len(r.Grants) > 0 {
 		t := newTable("TRANSACTION", "UNIT", "TENANT", "MEMBERS", "DEVICES", "HERE", "STORE", "--adopt", "--release")
 		for _, g := range r.Grants {
