@@ -11,14 +11,10 @@ import (
 )
 
 func (a *app) caCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return parent(&cobra.Command{
 		Use:   "ca",
 		Short: "Show and rotate the cluster's certificate authorities, certify and revoke operators",
-		Args:  arguments(cobra.NoArgs),
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(a.caShowCommand(), a.caRotateCommand(), a.caRetireCommand(), a.caOperatorCommand(), a.caOperatorsCommand(), a.caRevokeOperatorCommand())
-	return cmd
+	}, a.caShowCommand(), a.caRotateCommand(), a.caRetireCommand(), a.caOperatorCommand(), a.caOperatorsCommand(), a.caRevokeOperatorCommand())
 }
 
 // authorities prints a list of them.

@@ -11,12 +11,7 @@ import (
 )
 
 func clusterCommand(a *app) *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "cluster", Short: "Show and change the whole cluster", Args: arguments(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(clusterLevelCommand(a))
-	return cmd
+	return parent(&cobra.Command{Use: "cluster", Short: "Show and change the whole cluster"}, clusterLevelCommand(a))
 }
 
 func clusterLevelCommand(a *app) *cobra.Command {

@@ -23,11 +23,9 @@ func (a *app) configCommand() *cobra.Command {
 			"authorities that the server is trusted by. The current context is used unless --context names\n" +
 			"another. The file is that of MUSTER_CONTEXT, else muster/context.json in the user's config folder.",
 		Args: verbArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.SuggestionsMinimumDistance = 2
-	cmd.AddCommand(a.getContextsCommand(), a.currentContextCommand(), a.useContextCommand(), a.setContextCommand(), a.deleteContextCommand(), a.viewContextsCommand())
-	return cmd
+	return parent(cmd, a.getContextsCommand(), a.currentContextCommand(), a.useContextCommand(), a.setContextCommand(), a.deleteContextCommand(), a.viewContextsCommand())
 }
 
 // verbArguments refuses an argument where a verb is wanted.

@@ -13,17 +13,13 @@ import (
 )
 
 func (a *app) decisionsCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return parent(&cobra.Command{
 		Use:   "decisions",
 		Short: "Read the leaders' account of what they decided",
 		Long: "A coordinator that leads writes down each placement with its position in the order, and why\n" +
 			"whoever stood ahead was passed over, in the folder decisions of its dataDir. These commands read\n" +
 			"such files and talk to no server.",
-		Args: arguments(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(a.decisionsCheckCommand(), a.decisionsShowCommand())
-	return cmd
+	}, a.decisionsCheckCommand(), a.decisionsShowCommand())
 }
 
 func (a *app) decisionsCheckCommand() *cobra.Command {

@@ -151,13 +151,12 @@ func TestARunEndsWithTheExitCodeOfItsJob(t *testing.T) {
 	}
 }
 
-// TestAGroupOfCommandsRefusesUnknownCommands: cobra shows the help and ends with 0 for a group
-// that runs nothing by itself.
+// TestAGroupOfCommandsRefusesUnknownCommands: cobra by itself shows the help and ends with 0.
 func TestAGroupOfCommandsRefusesUnknownCommands(t *testing.T) {
 	var walk func(*cobra.Command)
 	walk = func(c *cobra.Command) {
 		if c.HasSubCommands() && !c.Runnable() && c.HasParent() {
-			t.Errorf("%s: give the group Args and a RunE, as `muster ca` has", c.CommandPath())
+			t.Errorf("%s: make the command by parent", c.CommandPath())
 		}
 		for _, sub := range c.Commands() {
 			walk(sub)

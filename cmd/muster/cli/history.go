@@ -20,12 +20,10 @@ func (a *app) historyCommand() *cobra.Command {
 		Long: "history shows what happened, also to work whose objects are gone: allocations, preemptions and\n" +
 			"events, of one's own tenant. status, verify and rebuild are about the database itself, and need the\n" +
 			"role operator. The coordinator that is asked answers.",
-		Args: arguments(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(a.pastCommands()...)
 	cmd.AddCommand(a.importSlotsCommand())
-	cmd.AddCommand(
+	return parent(cmd,
 		&cobra.Command{
 			Use: "status", Short: "Show how far the history is, its spool and its gaps", Args: arguments(cobra.NoArgs),
 			Example: "  muster history status\n  muster history status -o json",
@@ -49,7 +47,6 @@ func (a *app) historyCommand() *cobra.Command {
 		},
 		a.pruneCommand(),
 	)
-	return cmd
 }
 
 // pruneCommand removes old rows.

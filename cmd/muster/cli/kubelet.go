@@ -20,11 +20,9 @@ func (a *app) kubeletCommand() *cobra.Command {
 		Long: "kubelet is about the devices that a host's kubelet hands out to pods, by Muster's device plugin.\n" +
 			"docs/kubernetes.md explains it.",
 		Args: verbArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.SuggestionsMinimumDistance = 2
-	cmd.AddCommand(a.kubeletPoolCommand())
-	return cmd
+	return parent(cmd, a.kubeletPoolCommand())
 }
 
 func (a *app) kubeletPoolCommand() *cobra.Command {

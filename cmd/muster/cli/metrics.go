@@ -13,17 +13,13 @@ import (
 )
 
 func (a *app) metricsCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return parent(&cobra.Command{
 		Use:   "metrics",
 		Short: "Show the cluster, its queues and a tenant's usage in numbers",
 		Long: "metrics shows numbers of the present leader; peaks, averages and waits of the time before its term\n" +
 			"are those of the history, where one is kept. A tenant sees the cluster as a whole, the queues of\n" +
 			"its own work, and its own usage.",
-		Args: arguments(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(a.metricsClusterCommand(), a.metricsQueuesCommand(), a.metricsTenantCommand())
-	return cmd
+	}, a.metricsClusterCommand(), a.metricsQueuesCommand(), a.metricsTenantCommand())
 }
 
 // measure asks for numbers and prints them: as a document, or by draw.

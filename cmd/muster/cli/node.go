@@ -11,14 +11,10 @@ import (
 
 // nodeCommand holds the verbs that are about nodes alone.
 func (a *app) nodeCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return parent(&cobra.Command{
 		Use:   "node",
 		Short: "Decide which hosts take part, and with how much",
-		Args:  arguments(cobra.NoArgs),
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(a.nodeCreateCommand(), a.nodeLimitCommand(), a.nodeBanCommand(), a.nodeUnbanCommand(), a.nodeBansCommand(), a.approveCommand(), a.nodeEvictionsCommand())
-	return cmd
+	}, a.nodeCreateCommand(), a.nodeLimitCommand(), a.nodeBanCommand(), a.nodeUnbanCommand(), a.nodeBansCommand(), a.approveCommand(), a.nodeEvictionsCommand())
 }
 
 func (a *app) nodeBanCommand() *cobra.Command {

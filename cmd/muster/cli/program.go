@@ -49,6 +49,17 @@ func Usage(err error) error { return usageError{err} }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
+// parent makes cmd the parent of commands: alone cmd shows the help, and an unknown command is
+// wrong usage. cobra by itself ends with 0 there.
+func parent(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
+	if cmd.Args == nil {
+		cmd.Args = arguments(cobra.NoArgs)
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	cmd.AddCommand(commands...)
+	return cmd
+}
+
 // arguments makes a validator's refusals usage errors that name the wanted arguments.
 func arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {

@@ -12,10 +12,8 @@ func (a *app) quotaCommand() *cobra.Command {
 			"borrow from each other, forests of such trees, and the bindings that say to which groups a\n" +
 			"namespace's work is charged. docs/quota.md explains the model.",
 		Args: verbArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.SuggestionsMinimumDistance = 2
-	cmd.AddCommand(a.quotaApplyCommand(), a.quotaGetCommand(), a.quotaExplainCommand(), a.quotaWhatIfCommand(), a.quotaReclaimCommand(), a.quotaRenameCommand(), a.quotaModeCommand(),
+	return parent(cmd, a.quotaApplyCommand(), a.quotaGetCommand(), a.quotaExplainCommand(), a.quotaWhatIfCommand(), a.quotaReclaimCommand(), a.quotaRenameCommand(), a.quotaModeCommand(),
 		a.quotaDeleteCommand(), a.quotaReplayCommand())
-	return cmd
 }

@@ -13,16 +13,12 @@ import (
 )
 
 func (a *app) tokenCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return parent(&cobra.Command{
 		Use:   "token",
 		Short: "Make, list, rotate and revoke tokens of people and programs, and tokens with which hosts join",
 		Long: "An access token lets a person or a program use the API, with a role. A bootstrap token lets hosts join the\n" +
 			"cluster: create --node makes one, and list --bootstrap lists them. Ids of access tokens begin with at-.",
-		Args: arguments(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(a.tokenCreateCommand(), a.tokenListCommand(), a.tokenRotateCommand(), a.tokenRevokeCommand())
-	return cmd
+	}, a.tokenCreateCommand(), a.tokenListCommand(), a.tokenRotateCommand(), a.tokenRevokeCommand())
 }
 
 // The ranges of a bootstrap token, as package enroll has them. They are judged
