@@ -163,7 +163,7 @@ func (u *unit) setSequence(s record.Sequence) {
 // setPriority gives the unit another priority, which changes its place in the order.
 func (u *unit) setPriority(p int32) { u.record.Priority, u.key.Priority = p, p }
 
-// enter has the unit take part: the changes of its part in its queue are noted, and a unit
+// enter has the unit take part: queueNews learns of the changes of the unit's part, and a unit
 // without a preemptionPolicy has the default.
 func (u *unit) enter(n *queueNews, policy string) {
 	u.queueNews, u.policy = n, cmp.Or(u.policy, policy)

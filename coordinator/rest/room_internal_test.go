@@ -74,7 +74,7 @@ func TestTheRoomOfAnswersIsFreeAgain(t *testing.T) {
 			t.Error("the room of the answer that was cut is not free")
 		}
 		later.end()
-		later.end() // gives nothing back again
+		later.end() // gives room back once
 		two := []*delivery{begin(maxAnswers / 2), begin(maxAnswers / 2)}
 		time.Sleep(time.Hour)
 		if d.makeRoom(1); two[0].cut == two[1].cut {

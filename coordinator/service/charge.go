@@ -59,6 +59,9 @@ func (s sighted) ExplainAllocation(ctx context.Context, namespace, name string, 
 	return charged(ctx, s.charger, question, 0, func() (*api.Explanation, error) { return s.Service.ExplainAllocation(ctx, namespace, name, o) })
 }
 
+// mostUnits bounds the cost of a patch: a job has no more members.
+const mostUnits = 4096
+
 // PatchJob implements Jobs. Another number of members costs the difference, and another
 // change of the specification all members.
 func (s sighted) PatchJob(ctx context.Context, namespace, name string, p api.WorkPatch) (*api.Job, error) {
@@ -84,7 +87,7 @@ func changed(ctx context.Context, from Service, namespace, name string, patch []
 	if units == 0 {
 		units = j.Members()
 	}
-	return min(max(units, -units), api.MaxParallelism)
+	return min(max(units, -units), mostUnits)
 }
 
 // members is the number of members of a job, 0 where the job cannot be read.
