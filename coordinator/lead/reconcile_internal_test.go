@@ -397,7 +397,7 @@ func TestReconciliationAsAValue(t *testing.T) {
 		must(err)
 		filed[filepath.Base(path)] = string(script)
 	}
-	for _, scripts := range []map[string]string{reconciliationScripts, reconciliationsCutShort, filed} {
+	for _, scripts := range []map[string]string{reconciliationScripts, filed} {
 		for name, script := range scripts {
 			t.Run(name, func(t *testing.T) {
 				if diff := cmp.Diff(trimmed(script), newPlay(t).run(script)); diff != "" {
