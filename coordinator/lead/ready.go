@@ -46,7 +46,7 @@ func (l *Leader) writeReady(a *attempt) {
 	if a.machine.State() != txn.Committed || a.ready.Revision != 0 {
 		return
 	}
-	l.putReady(a, record.Ready{AtMillis: l.post.Millis()})
+	l.putReady(a, l.partly.First(a.machine.ID(), l.post.Millis()))
 }
 
 // putReady writes the key beside the present state of the record.
@@ -58,13 +58,11 @@ func (l *Leader) putReady(a *attempt, r record.Ready) {
 		Compares: []record.Compare{record.ModRevIs(record.TxKey(tx), a.machine.Revision())},
 		Ops:      []record.Op{record.MustPutRecord(key, r)},
 		Done: func(o txn.Outcome, rev resource.Revision, err error) {
-			l.partly.Answer(tx)
+			l.partly.Answered(tx, r)
 			switch {
-			case o == txn.Landed:
+			case o == txn.Landed && rev > a.ready.Revision:
 				first := a.ready.Revision == 0
-				is := vacancy.Key{Ready: r, Revision: rev}
-				is.SignaledMillis = max(a.ready.SignaledMillis, is.SignaledMillis)
-				a.setReady(is)
+				a.setReady(a.ready.Written(r, rev))
 				l.noteStarted(a)
 				l.notify(a.unit)
 				if !first && l.attempts[tx] == a {
@@ -93,7 +91,7 @@ func (l *Leader) writePartly() {
 			return
 		default:
 			l.partly.Ask(tx, l.post.Now())
-			l.putReady(a, a.ready.With(freed))
+			l.putReady(a, l.partly.With(tx, a.ready, freed))
 		}
 	}
 }

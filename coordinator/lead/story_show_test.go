@@ -10,6 +10,7 @@ import (
 	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/why"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
@@ -34,6 +35,17 @@ func (s *story) named(text string) string {
 		text = strings.ReplaceAll(text, string(tx), fmt.Sprintf("tx%d", i+1))
 	}
 	return text
+}
+
+// showStored shows the keys of the store below a prefix, with their values.
+func (s *story) showStored(prefix string) {
+	kvs, _, err := s.store.Range(s.t.Context(), record.Root+prefix, store.RangeOptions{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, kv := range kvs {
+		fmt.Fprintf(&s.told, "  %s is %s\n", s.key(kv.Key), s.named(string(kv.Value)))
+	}
 }
 
 func (s *story) show(e post.Effect) string {

@@ -14,6 +14,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
 	"github.com/musterd/muster/coordinator/lead/charges"
+	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
@@ -77,6 +78,8 @@ import (
 //	rule unsatisfiable reject    likewise
 //	rule namespace a tenant=b    likewise: a namespace with tenant= and admission=
 //	store answers                the oldest write or read
+//	store answers the newest     before the older ones
+//	stored ready/                shows the keys of the store with a prefix
 //	store loses the answer       of the oldest write, which lands
 //	store loses the write        with its answer
 //	all settle                   agents and store answer until nothing is left
@@ -142,7 +145,12 @@ func (s *story) do(line string) bool {
 		s.apply(lead.SecondPassed{})
 	case "connect":
 		s.connect(resource.NodeID(words[1]))
+	case "stored":
+		s.showStored(words[1])
 	case "store":
+		if last := len(s.asks) - 1; words[len(words)-1] == "newest" && last >= 0 {
+			words, s.asks = words[:2], append([]post.Effect{s.asks[last]}, s.asks[:last]...)
+		}
 		f, known := map[string]fate{"answers": answered, "loses the answer": answerLost, "loses the write": writeLost}[strings.Join(words[1:], " ")]
 		if !known {
 			return false

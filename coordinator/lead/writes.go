@@ -6,7 +6,6 @@ import (
 
 	"github.com/musterd/muster/coordinator/lead/breaker"
 	"github.com/musterd/muster/coordinator/lead/post"
-	"github.com/musterd/muster/coordinator/lead/vacancy"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/record"
@@ -101,7 +100,8 @@ func (l *Leader) commitOf(a *attempt) (post.Decision, error) {
 			for _, w := range writes {
 				l.partly.Answer(w.Tx)
 				if other := l.attempts[w.Tx]; other != nil && o == txn.Landed && rev > other.ready.Revision {
-					other.setReady(vacancy.Key{Ready: w.Ready, Revision: rev})
+					other.setReady(other.ready.Written(w.Ready, rev))
+					l.noteStarted(other)
 				}
 			}
 			answered(o, rev, err)
@@ -223,7 +223,7 @@ func (l *Leader) releasedOps(a *attempt) []record.Op {
 	}
 	if freed := l.partly.AtEnd(tx, rec.EndedMillis, a.machine.By() != "", l.post.Now()); len(freed) > 0 && a.ready.Lacks(freed) {
 		l.retired.keepReady(tx)
-		ops = append(ops, record.MustPutRecord(record.ReadyKey(tx), a.ready.With(freed)))
+		ops = append(ops, record.MustPutRecord(record.ReadyKey(tx), l.partly.With(tx, a.ready, freed)))
 	}
 	return append(ops, a.closing.ops()...)
 }

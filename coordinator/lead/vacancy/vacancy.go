@@ -7,6 +7,7 @@
 package vacancy
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -24,11 +25,13 @@ type Book struct {
 	of map[resource.TxID]*entry
 	// closing are the instants at which the ends of records were first written.
 	closing map[resource.TxID]int64
+	// first are the instants of first writes of keys, while those have no answer.
+	first map[resource.TxID]int64
 }
 
 // New returns an empty Book.
 func New() Book {
-	return Book{of: map[resource.TxID]*entry{}, closing: make(map[resource.TxID]int64, 8)}
+	return Book{of: map[resource.TxID]*entry{}, closing: make(map[resource.TxID]int64, 8), first: make(map[resource.TxID]int64, 8)}
 }
 
 type entry struct {
@@ -94,6 +97,30 @@ func (b *Book) Reopen(tx resource.TxID, nodes []resource.NodeID, now time.Time) 
 func (b *Book) Forget(tx resource.TxID) {
 	delete(b.of, tx)
 	delete(b.closing, tx)
+	delete(b.first, tx)
+}
+
+// First is the first key of a transaction all of whose members are held since an instant, and
+// notes that a write of the key is under way.
+func (b *Book) First(tx resource.TxID, millis int64) record.Ready {
+	b.first[tx] = millis
+	return record.Ready{AtMillis: millis}
+}
+
+// Answered notes the end of a write of a key.
+func (b *Book) Answered(tx resource.TxID, written record.Ready) {
+	b.Answer(tx)
+	if len(written.Freed) == 0 {
+		delete(b.first, tx)
+	}
+}
+
+// With is a transaction's key with nodes that have freed their members. The key has the instant
+// of a first write without an answer: that write may have landed.
+func (b *Book) With(tx resource.TxID, k Key, freed []record.FreedNode) record.Ready {
+	next := k.Ready
+	next.AtMillis, next.Freed = cmp.Or(k.AtMillis, b.first[tx]), freed
+	return next
 }
 
 // Of are the nodes of a transaction that have freed their members, ascending.
@@ -179,7 +206,7 @@ func (b *Book) Ahead(nodes []resource.NodeID, now time.Time, key func(resource.T
 		}
 		if k, counts := key(tx); counts && k.Lacks(e.freed) {
 			b.Ask(tx, now)
-			writes = append(writes, Write{tx, k.With(e.freed)})
+			writes = append(writes, Write{tx, b.With(tx, k, e.freed)})
 		}
 	}
 	return writes
@@ -199,9 +226,8 @@ func (k *Key) Lacks(freed []record.FreedNode) bool {
 	return !slices.Equal(freed, k.Freed) && (len(freed) > 0 || k.AtMillis != 0)
 }
 
-// With is the key with the nodes that have freed their members.
-func (k *Key) With(freed []record.FreedNode) record.Ready {
-	next := k.Ready
-	next.Freed = freed
-	return next
+// Written is the key after a write of it that landed at a revision.
+func (k *Key) Written(r record.Ready, rev resource.Revision) Key {
+	r.SignaledMillis = max(r.SignaledMillis, k.SignaledMillis)
+	return Key{Ready: r, Revision: rev}
 }

@@ -185,3 +185,35 @@ func TestKeysOfOthersAreBounded(t *testing.T) {
 		t.Errorf("%d keys, %+v; want 16 from C on", len(list), list)
 	}
 }
+
+// TestAKeyKeepsTheInstantOfItsFirstWrite while the first write has no answer, and no longer.
+func TestAKeyKeepsTheInstantOfItsFirstWrite(t *testing.T) {
+	freed := []record.FreedNode{{Node: "n1", AtMillis: at(2)}}
+	for name, c := range map[string]struct {
+		do    func(b *vacancy.Book)
+		known int64 // of the key that the leader has
+		want  int64
+	}{
+		"no write":                           {func(*vacancy.Book) {}, 0, 0},
+		"a first write without an answer":    {func(b *vacancy.Book) { b.First("a", at(1)) }, 0, at(1)},
+		"of another transaction":             {func(b *vacancy.Book) { b.First("b", at(1)) }, 0, 0},
+		"a first write that was refused":     {func(b *vacancy.Book) { b.Answered("a", b.First("a", at(1))) }, 0, 0},
+		"a later write that was refused":     {func(b *vacancy.Book) { b.First("a", at(1)); b.Answered("a", record.Ready{Freed: freed}) }, 0, at(1)},
+		"the end of the record":              {func(b *vacancy.Book) { b.First("a", at(1)); b.Forget("a") }, 0, 0},
+		"a key that has an instant already":  {func(b *vacancy.Book) { b.First("a", at(1)) }, at(0), at(0)},
+		"a second first write, after a fail": {func(b *vacancy.Book) { b.Answered("a", b.First("a", at(1))); b.First("a", at(3)) }, 0, at(3)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := vacancy.New()
+			c.do(&b)
+			key := vacancy.Key{Ready: record.Ready{AtMillis: c.known}}
+			if d := cmp.Diff(record.Ready{AtMillis: c.want, Freed: freed}, b.With("a", key, freed)); d != "" {
+				t.Errorf("the key without the instant loses when the unit was ready (-want +got)\n%s", d)
+			}
+		})
+	}
+	signaled := vacancy.Key{Ready: record.Ready{SignaledMillis: at(1)}}
+	if got := signaled.Written(record.Ready{AtMillis: at(0)}, 7); got.SignaledMillis != at(1) || got.AtMillis != at(0) || got.Revision != 7 {
+		t.Errorf("after a write the key is %+v, want the instant of the signal too", got)
+	}
+}
