@@ -71,6 +71,7 @@ func (c *Cache) remakeQuota(key string, kvs map[string]record.KV) error {
 	case record.QuotaTrees:
 		return c.remakeTree(parsed.Name, kv, found)
 	case record.QuotaSeats:
+		c.view = nil // no object is out of date, the figures of the trees are
 		return c.trees.remakeSeats(resource.TxID(parsed.Name), kv, found)
 	case record.QuotaLimits, record.QuotaModes:
 	}
