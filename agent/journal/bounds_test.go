@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestAFileIsFilledToItsLastByte: the append that ends at MaxFile is written, one byte more is
+// TestAFileIsFilledToItsLastByte: the append up to MaxFile is written, a byte more is
 // refused, and a refused append takes no number.
 func TestAFileIsFilledToItsLastByte(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -48,7 +48,7 @@ func TestTheLargestRecordIsReadBack(t *testing.T) {
 }
 
 // TestAJournalIsFullAsLongAsTheHeadroomIsMissing: just the missing bytes are enough, and a large
-// append that was refused leaves no smaller one refused.
+// refused append leaves no smaller append refused.
 func TestAJournalIsFullAsLongAsTheHeadroomIsMissing(t *testing.T) {
 	m := newMemFS()
 	j, _ := mustOpen(t, t.TempDir(), Options{FS: m})
@@ -80,7 +80,7 @@ func TestAJournalIsFullAsLongAsTheHeadroomIsMissing(t *testing.T) {
 }
 
 // TestADamagedJournalOpensOnAFullDisk: where there is room for the records alone, without the
-// headroom; with one byte less it does not open.
+// headroom, and not with a byte less.
 func TestADamagedJournalOpensOnAFullDisk(t *testing.T) {
 	for missing := range int64(2) {
 		m, dir := newMemFS(), t.TempDir()
@@ -119,7 +119,7 @@ func TestTheFirstFailureStays(t *testing.T) {
 	}
 }
 
-// TestTheDoubtFileSurvivesAPowerCut: where the journal itself cannot be written.
+// TestTheDoubtFileSurvivesAPowerCut: where the journal cannot be written.
 func TestTheDoubtFileSurvivesAPowerCut(t *testing.T) {
 	m := newMemFS()
 	j, first := mustOpen(t, t.TempDir(), Options{FS: m})
@@ -137,7 +137,7 @@ func TestTheDoubtFileSurvivesAPowerCut(t *testing.T) {
 	}
 }
 
-// TestAFailedRewriteLeavesNoBytes: the half-made file gives its room back, whatever failed.
+// TestAFailedRewriteLeavesNoBytes: the half-made file gives the room back at each failure.
 func TestAFailedRewriteLeavesNoBytes(t *testing.T) {
 	for operation, cause := range map[string]error{"write": unix.ENOSPC, "sync": unix.ENOSPC} {
 		m := newMemFS()
@@ -158,7 +158,7 @@ func TestAFailedRewriteLeavesNoBytes(t *testing.T) {
 	}
 }
 
-// TestTheLossOfTheLastByteIsNoticed: of a file as Open made it and of a rewritten one.
+// TestTheLossOfTheLastByteIsNoticed: of a file as Open made the file, and of a rewritten file.
 func TestTheLossOfTheLastByteIsNoticed(t *testing.T) {
 	for name, rewrite := range map[string]bool{"as made": false, "rewritten": true} {
 		m, dir := newMemFS(), t.TempDir()
@@ -206,7 +206,7 @@ func TestTheLockNamesItsOwner(t *testing.T) {
 	}
 }
 
-// TestAllocateOfTheRealFile: again, and less, changes nothing; more keeps the bytes.
+// TestAllocateOfTheRealFile: again, and less, is no change; more keeps the bytes.
 func TestAllocateOfTheRealFile(t *testing.T) {
 	file, err := dirFS(t.TempDir()).Open("f", true)
 	must(t, err)
@@ -224,7 +224,7 @@ func TestAllocateOfTheRealFile(t *testing.T) {
 	}
 }
 
-// TestInterruptedCallsAreRepeated: until they end otherwise, and no longer.
+// TestInterruptedCallsAreRepeated: until another result, and no longer.
 func TestInterruptedCallsAreRepeated(t *testing.T) {
 	for name, c := range map[string]struct {
 		results []error

@@ -12,7 +12,7 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// TestBoundsOfCommandsAreExact: a command exactly at a bound is taken, and refused one beyond.
+// TestBoundsOfCommandsAreExact: a command exactly at a bound is taken, and refused beyond.
 func TestBoundsOfCommandsAreExact(t *testing.T) {
 	text := func(n int) string { return strings.Repeat("x", n) }
 	reserve := func(edit func(*grant.Reserve)) grant.Reserve {
@@ -82,7 +82,7 @@ func TestBoundsOfCommandsAreExact(t *testing.T) {
 	}
 }
 
-// TestTheLastGrantThatFitsIsTaken: work is taken with MaxGrants-1 grants, and not with one more.
+// TestTheLastGrantThatFitsIsTaken: work is taken with MaxGrants-1 grants, and not with MaxGrants.
 func TestTheLastGrantThatFitsIsTaken(t *testing.T) {
 	l := ledger.New(machine(t, 8, 4))
 	do(t, l, boot(0), ledger.Start{Incarnation: incarnation("j1", "b1")})
@@ -160,7 +160,7 @@ func TestASecondNotice(t *testing.T) {
 }
 
 // TestASecondStop: the first release decides the grace, whichever grace follows, and a negative
-// grace is none.
+// grace is 0.
 func TestASecondStop(t *testing.T) {
 	for name, c := range map[string]struct {
 		first, second time.Duration
@@ -183,7 +183,7 @@ func TestASecondStop(t *testing.T) {
 	}
 }
 
-// TestGrantsAreDueAtTheirDeadline: not a nanosecond before, and again at each tick until they end.
+// TestGrantsAreDueAtTheirDeadline: not a nanosecond before, and again at each tick until the end.
 func TestGrantsAreDueAtTheirDeadline(t *testing.T) {
 	l := ready(t, machine(t, 8, 4))
 	r := gpus("r", 1, 1)
@@ -206,7 +206,7 @@ func TestGrantsAreDueAtTheirDeadline(t *testing.T) {
 	}
 }
 
-// TestAPreemptorIsPromotedWithItsLastVictim: its patience begins anew then.
+// TestAPreemptorIsPromotedWithItsLastVictim: the patience begins anew then.
 func TestAPreemptorIsPromotedWithItsLastVictim(t *testing.T) {
 	l := preempted(t)
 	for _, tx := range []resource.TxID{"v", "w"} {
@@ -223,7 +223,7 @@ func TestAPreemptorIsPromotedWithItsLastVictim(t *testing.T) {
 	}
 }
 
-// TestVictimsAreFreeForAnotherPreemptor: once the first one has given up.
+// TestVictimsAreFreeForAnotherPreemptor: once the first preemptor has given up.
 func TestVictimsAreFreeForAnotherPreemptor(t *testing.T) {
 	l := preempted(t)
 	q := gpus("q", 1, 2)
@@ -241,7 +241,7 @@ func TestVictimsAreFreeForAnotherPreemptor(t *testing.T) {
 	}
 }
 
-// TestForgottenAttempts: an attempt that is not newer than one whose end was forgotten is refused,
+// TestForgottenAttempts: an attempt not newer than an attempt with a forgotten end is refused,
 // in whichever order the ends were forgotten.
 func TestForgottenAttempts(t *testing.T) {
 	attempt := func(epoch resource.Epoch, counter uint64) resource.TxID {
@@ -277,7 +277,7 @@ func TestForgottenAttempts(t *testing.T) {
 			}
 		})
 	}
-	// Nobody was promised anything of an epoch that the agent has not seen.
+	// The agent has promised no work of an epoch to come.
 	do(t, l, boot(3), ledger.Resolved{Tx: attempt(4, 7), State: grant.RecordReleasing, Revision: 9})
 	do(t, l, boot(3), grant.Forget{Tx: attempt(4, 7)})
 	if r := do(t, l, boot(4), gpus(attempt(4, 2), 4, 1)); r.Refused() {
@@ -296,7 +296,7 @@ func TestADeviceInBothListsIsBusy(t *testing.T) {
 	}
 }
 
-// TestAnAuditTakesNoCommitOfOtherDevices: the record of a reservation is read again where it names
+// TestAnAuditTakesNoCommitOfOtherDevices: the record of a reservation is read again where the record names
 // other devices than the promise.
 func TestAnAuditTakesNoCommitOfOtherDevices(t *testing.T) {
 	l := ready(t, machine(t, 8, 4))
@@ -321,7 +321,7 @@ func TestAnAuditTakesNoCommitOfOtherDevices(t *testing.T) {
 	}
 }
 
-// TestAQuarantinedLedgerHasNoDeadline: nothing is stopped then, so nothing wakes the owner.
+// TestAQuarantinedLedgerHasNoDeadline: no grant is stopped then, so no deadline wakes the owner.
 func TestAQuarantinedLedgerHasNoDeadline(t *testing.T) {
 	l := ready(t, machine(t, 8, 4))
 	do(t, l, boot(0), gpus("e", 1, 1))

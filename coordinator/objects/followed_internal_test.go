@@ -14,8 +14,8 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// everything is all objects of a view with their figures, and the queue; bases is all objects
-// without figures.
+// everything is all objects of a view with figures, and the queue; bases is all objects without
+// figures.
 func everything(v *View) map[string]string {
 	all := map[string]string{}
 	for k := range Events {
@@ -54,7 +54,7 @@ func write(c *Cache, kvs map[string]record.KV, rev resource.Revision, ops ...rec
 	}
 }
 
-// atOnce is a cache that sees the keys for the first time.
+// atOnce is a new cache after a refresh with all keys.
 func atOnce(t *testing.T, kvs map[string]record.KV, rev resource.Revision, now time.Time) *Cache {
 	t.Helper()
 	c := New()
@@ -67,7 +67,7 @@ func atOnce(t *testing.T, kvs map[string]record.KV, rev resource.Revision, now t
 	return c
 }
 
-// replay applies the events of one revision to the objects that a reader has.
+// replay applies the events of a revision to the objects of a reader.
 func replay(t *testing.T, c *Cache, has map[Name]string, rev resource.Revision, now time.Time) {
 	t.Helper()
 	for k := range Events {
@@ -92,9 +92,9 @@ func replay(t *testing.T, c *Cache, has map[Name]string, rev resource.Revision, 
 	}
 }
 
-// TestEveryObjectFollowsFromTheKeys: a cache that has followed each change shows the same objects
-// of every kind as a cache that sees the keys for the first time; the events of the history lead
-// from one revision to the next; and a view stays as it was.
+// TestEveryObjectFollowsFromTheKeys: a cache after a refresh for each change shows the same objects
+// of every kind as a new cache; the events of the history lead from a revision to the next; and a
+// view never changes.
 func TestEveryObjectFollowsFromTheKeys(t *testing.T) {
 	for seed := range uint64(2) {
 		world := objectstest.New(100+seed, "a", "a-b", "b")
@@ -109,7 +109,7 @@ func TestEveryObjectFollowsFromTheKeys(t *testing.T) {
 				t.Fatal(err)
 			}
 			replay(t, followed, has, rev, now)
-			moves := strings.HasPrefix(ops[0].Key, record.QuotaPrefix+"seats/") // such a key makes no object out of date
+			moves := strings.HasPrefix(ops[0].Key, record.QuotaPrefix+"seats/") // such a key makes no object stale
 			if rev%11 != 0 && !moves {
 				continue
 			}
@@ -126,7 +126,7 @@ func TestEveryObjectFollowsFromTheKeys(t *testing.T) {
 			}
 			early, wantEarly = v, got
 		}
-		for key := range kvs { // nothing is left of keys that are gone
+		for key := range kvs { // no object outlives the keys
 			write(followed, kvs, 320, record.Delete(key))
 		}
 		if err := followed.Refresh(kvs, 320, now); err != nil {
