@@ -151,7 +151,7 @@ func TestAFailedRewriteLeavesNoBytes(t *testing.T) {
 			t.Errorf("%s: %d bytes of the new file are left", operation, len(b.now))
 		}
 		clear(m.fail)
-		must(t, j.Append([]byte("c"))) // the journal is as it was
+		must(t, j.Append([]byte("c"))) // the journal is unchanged
 		if _, r := mustOpen(t, t.TempDir(), Options{FS: m}); len(r.Payloads) != 2 || string(r.Payloads[1]) != "c" {
 			t.Errorf("%s: the journal has %q", operation, texts(r.Payloads))
 		}
