@@ -71,11 +71,11 @@ func (h *Host) FreeCount(f *Free, name resource.Name) int64 {
 	if at := h.counts.position(name); at >= 0 && f.ClosedCounts&(1<<at) != 0 {
 		return 0
 	}
-	return h.FreePart(f, name)
+	return f.open(name, h.FreePart(f, name))
 }
 
-// FreePart returns the amount of a counted resource that nobody holds, also of one that
-// takes no new work.
+// FreePart returns the amount of a counted resource that nobody holds, the part that
+// takes no new work included.
 func (h *Host) FreePart(f *Free, name resource.Name) int64 {
 	h.own(f)
 	if at := h.counts.position(name); at >= 0 {
@@ -118,8 +118,10 @@ func (h *Host) HasRoomForCounts(f *Free, req *resource.Request) bool {
 	return true
 }
 
-// IsFull reports whether the host has pods and none of them is free.
-func (h *Host) IsFull(f *Free) bool { return h.counts.pods >= 0 && f.Counts[h.counts.pods] < 1 }
+// IsFull reports whether the host has pods and none of them may be handed out.
+func (h *Host) IsFull(f *Free) bool {
+	return h.counts.pods >= 0 && f.open(resource.Pods, f.Counts[h.counts.pods]) < 1
+}
 
 // ClosedBits is the value of Free.ClosedCounts in which exactly the named resources take
 // no new work. Names that the host does not have are ignored.
@@ -217,9 +219,10 @@ func (h *Host) checkCounts(f *Free) error {
 func (h *Host) explainCounts(f *Free, req *resource.Request) []resource.Reason {
 	var reasons []resource.Reason
 	if h.IsFull(f) {
+		most := h.counts.full[h.counts.pods] - f.Withheld.Rest.Of(resource.Pods)
 		reasons = append(reasons, resource.Reason{
 			Code: resource.ReasonInsufficient, Resource: resource.Pods, Want: 1, Have: 0,
-			Detail: fmt.Sprintf("the node has %d members, the most that it takes", h.counts.full[h.counts.pods]),
+			Detail: fmt.Sprintf("the node has %d members, the most that it takes", most),
 		})
 	}
 	for name, amount := range req.Counts.All() {
@@ -233,6 +236,8 @@ func (h *Host) explainCounts(f *Free, req *resource.Request) []resource.Reason {
 			r.Detail = "this host has none"
 		case f.ClosedCounts&(1<<at) != 0:
 			r.Detail = "the node declares the resource otherwise than an earlier node, see its conditions"
+		case f.Withheld.Rest.Of(name) > 0:
+			r.Detail = f.withheldDetail(name)
 		}
 		reasons = append(reasons, r)
 	}

@@ -130,7 +130,9 @@ func (h *Host) explainPages(f *Free, req *resource.Request) resource.Reason {
 		Code: resource.ReasonInsufficient, Resource: resource.Hugepages(req.HugepageSize),
 		Want: int64(req.Hugepages), Have: int64(h.FreeHugepages(f, req.HugepageSize)),
 	}
-	switch {
+	switch name := r.Resource; {
+	case f.Withheld.Rest.Of(name) > 0:
+		r.Detail = f.withheldDetail(name)
 	case h.pages.size(req.HugepageSize) >= 0:
 	case len(h.pages.sizes) == 0:
 		r.Detail = "this host has no huge pages"
@@ -189,6 +191,10 @@ func (h *Host) explainGPUs(f *Free, req *resource.Request, p pin) []resource.Rea
 	case bits.OnesCount64(s.idleIfHealthy()&matching) >= want:
 		r.Code = resource.ReasonUnhealthy
 		r.Detail = fmt.Sprintf("%d matching GPUs are unhealthy", bits.OnesCount64(matching&f.Unhealthy))
+		if f.Withheld.Unapproved {
+			r.Code = resource.ReasonInsufficient
+			r.Detail += ", or withheld until an operator approves the node's growth"
+		}
 	}
 	if mig := total - bits.OnesCount64(h.whole); mig > 0 {
 		r.Detail += fmt.Sprintf("; %d in MIG mode", mig)

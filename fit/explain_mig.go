@@ -14,6 +14,10 @@ func (h *Host) explainMIG(f *Free, req *resource.Request, p pin) []resource.Reas
 	s.h, s.f, s.req, s.only = h, f, *req, p.set
 	r := resource.Reason{Code: resource.ReasonInsufficient, Resource: resource.MIG(req.MIGProfile), Want: int64(req.MIG)}
 	r.Have = int64(s.gatherMIG())
+	if open := int64(h.FreeMIG(f, req.MIGProfile)); open < r.Want && r.Have >= r.Want {
+		r.Have, r.Detail = open, p.join(f.withheldDetail(r.Resource))
+		return []resource.Reason{r}
+	}
 	if r.Have >= r.Want {
 		return h.explainIdlePins(&s, p)
 	}

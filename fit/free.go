@@ -41,7 +41,7 @@ type Free struct {
 	// Unhealthy has bit i set where device i takes no new work. The parts that it
 	// has granted already may still be taken and given back.
 	Unhealthy uint64
-	// Withheld is the part of the free CPUs and memory that takes no new work.
+	// Withheld is the part of the free amounts that takes no new work.
 	Withheld Withheld
 
 	domainMilli []resource.Millicores
@@ -193,6 +193,11 @@ func (h *Host) FreeVector(f *Free) resource.Vector {
 	for i, name := range h.counts.names {
 		if f.ClosedCounts&(1<<i) == 0 {
 			count(v, name, f.Counts[i])
+		}
+	}
+	for name := range f.Withheld.Rest.All() {
+		if v[name] > 0 {
+			v[name] = f.openAmount(h, name)
 		}
 	}
 	return v

@@ -90,19 +90,23 @@ func (p *partitionTable) count(v resource.Vector, free []uint16, unhealthy uint6
 // order.
 func (h *Host) MIGProfiles() []string { return slices.Clone(h.partitions.profiles) }
 
-// FreeMIG counts the free instances of one profile on healthy devices.
+// FreeMIG counts the instances of a profile on healthy devices still to be handed
+// out. Free instances on other devices are part of the withheld amount.
 func (h *Host) FreeMIG(f *Free, profile string) int {
 	h.own(f)
 	at := h.partitions.profile(profile)
 	if at < 0 {
 		return 0
 	}
-	n := 0
-	for rest := h.partitions.devices &^ f.Unhealthy; rest != 0; rest &= rest - 1 {
+	n, all := 0, 0
+	for rest := h.partitions.devices; rest != 0; rest &= rest - 1 {
 		i := bits.TrailingZeros64(rest)
-		n += bits.OnesCount16(h.partitions.of[at][i] & f.MIG[i])
+		free := bits.OnesCount16(h.partitions.of[at][i] & f.MIG[i])
+		if all += free; f.Unhealthy&(1<<i) == 0 {
+			n += free
+		}
 	}
-	return n
+	return min(n, int(f.open(h.partitions.names[at], int64(all))))
 }
 
 // FreeSlices counts the GPU slices of the free MIG instances of one device,

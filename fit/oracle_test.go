@@ -5,6 +5,8 @@ import (
 	"math/bits"
 	"slices"
 
+	"pgregory.net/rapid"
+
 	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/fit"
 	"github.com/musterd/muster/resource"
@@ -199,4 +201,34 @@ func naiveLeaves(h *fit.Host, f *fit.Free, req resource.Request) (sure, never bo
 		return (wanted == 0 || cpu >= wanted) && (req.Memory == 0 || memory >= req.Memory)
 	}
 	return leaves(req.CPU + cores*resource.Millicores(most)), !leaves(req.CPU + cores)
+}
+
+// drawRest draws withheld amounts of the huge pages and MIG instances of a host.
+func drawRest(t *rapid.T, h *fit.Host) resource.Counts {
+	rest := resource.Vector{}
+	for _, size := range h.PageSizes() {
+		rest[resource.Hugepages(size)] = int64(size) * int64(rapid.IntRange(0, 4).Draw(t, "withheld pages"))
+	}
+	for _, profile := range h.MIGProfiles() {
+		rest[resource.MIG(profile)] = int64(rapid.IntRange(0, 4).Draw(t, "withheld instances"))
+	}
+	return resource.CountsOf(rest)
+}
+
+// naiveLeavesRest reports whether a request leaves the withheld huge pages and instances
+// free. Instances on unhealthy devices are left free, too.
+func naiveLeavesRest(h *fit.Host, f *fit.Free, req resource.Request) bool {
+	pages, instances := int64(0), int64(0)
+	for node := range h.Topology().Nodes {
+		pages += int64(h.HugepagesOn(f, node, req.HugepageSize))
+	}
+	for i, d := range h.Inventory().Devices {
+		for k, instance := range d.MIG.Instances {
+			if f.MIG[i]&(1<<k) != 0 && instance.Profile == req.MIGProfile {
+				instances++
+			}
+		}
+	}
+	return (req.Hugepages == 0 || pages-f.Withheld.Rest.Of(resource.Hugepages(req.HugepageSize)) >= int64(req.Hugepages)) &&
+		(req.MIG == 0 || instances-f.Withheld.Rest.Of(resource.MIG(req.MIGProfile)) >= int64(req.MIG))
 }

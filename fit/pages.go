@@ -92,12 +92,15 @@ func (p *pageTable) count(v resource.Vector, amounts []resource.Bytes) {
 // ascending order. It is the order of Free.Hugepages.
 func (h *Host) PageSizes() []resource.Bytes { return slices.Clone(h.pages.sizes) }
 
-// FreeHugepages returns the memory in free huge pages of one size on all
-// nodes, 0 where the host has no such pages.
+// FreeHugepages returns the memory in huge pages of one size on all nodes, as far as still to
+// be handed out, 0 where the host has no such pages.
 func (h *Host) FreeHugepages(f *Free, size resource.Bytes) resource.Bytes {
 	var sum resource.Bytes
 	for node := range h.topology.Nodes {
 		sum += h.HugepagesOn(f, node, size)
+	}
+	if at := h.pages.size(size); at >= 0 {
+		return resource.Bytes(f.open(h.pages.names[at], int64(sum)))
 	}
 	return sum
 }

@@ -20,12 +20,13 @@ func TestAssignEqualsBruteForce(t *testing.T) {
 		if rapid.IntRange(0, 3).Draw(t, "withhold") == 0 {
 			f.Withheld.CPU = resource.Millicores(rapid.IntRange(0, 16).Draw(t, "withheld CPUs") * 500)
 			f.Withheld.Memory = resource.Bytes(rapid.IntRange(0, 12).Draw(t, "withheld memory"))
+			f.Withheld.Rest = drawRest(t, h)
 		}
 		want, wantOK := naive(h, f, req)
 		if req.MIG > 0 {
 			want, wantOK = naiveMIG(h, f, req)
 		}
-		wantOK = wantOK && req.Validate() == nil
+		wantOK = wantOK && req.Validate() == nil && naiveLeavesRest(h, f, req)
 		if sure, never := naiveLeaves(h, f, req); !sure && f.Withheld != (fit.Withheld{}) {
 			// Which cores count is the package's affair: the answer is held to the bounds.
 			wantOK = wantOK && !never && h.Assign(f.Clone(), req, &resource.Assignment{})
