@@ -78,8 +78,8 @@ type NodeStatus struct {
 	// Capacity is all that the agent has found on the host; absent before the agent
 	// registers.
 	Capacity map[resource.Name]string `json:"capacity,omitempty" format:"quantity" example:"{cpu: '128', memory: 1Ti, nvidia.com/gpu: '8'}"`
-	// Allocatable is the part of the capacity that Muster hands out, less the devices
-	// that an operator withholds.
+	// Allocatable is the part of the capacity that Muster hands out, less the part that
+	// operators withhold or have not approved.
 	Allocatable map[resource.Name]string `json:"allocatable,omitempty" format:"quantity" example:"{cpu: '126', memory: 1020Gi, nvidia.com/gpu: '6'}"`
 	// Available is the part of allocatable that nobody holds.
 	Available map[resource.Name]string `json:"available,omitempty" format:"quantity" example:"{cpu: '62', nvidia.com/gpu: '4'}"`

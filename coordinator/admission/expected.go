@@ -64,11 +64,12 @@ func AtMostExpected(found resource.Vector, expected *record.Expected) resource.V
 }
 
 // Allocatable is the part of a node that Muster hands out: the part that the agent has
-// found, less the pool of the host's kubelet (nil: there is none), and at most the amounts
-// to which operators have lowered it. The devices of the pool are the first that a lowered
-// amount leaves out. The result is not to be changed.
+// found, less the pool of the host's kubelet (nil: there is none), and at most the bounds
+// of the node. The devices of the pool are the first that a bound leaves out. The result is
+// not to be changed.
 func Allocatable(spec record.NodeSpec, pool *resource.Assignment) resource.Vector {
-	if len(spec.Lowered) == 0 && pool == nil {
+	bounds := BoundsOf(spec).Amounts
+	if len(bounds) == 0 && pool == nil {
 		return spec.Allocatable
 	}
 	v := maps.Clone(spec.Allocatable)
@@ -79,7 +80,7 @@ func Allocatable(spec record.NodeSpec, pool *resource.Assignment) resource.Vecto
 			}
 		}
 	}
-	for name, most := range spec.Lowered {
+	for name, most := range bounds {
 		if v[name] > most {
 			v[name] = most
 		}

@@ -55,11 +55,7 @@ const (
 func beyond(has, bound Capacity, memory int64) Growth {
 	var grown []string
 	for _, name := range has.Amounts.Names() {
-		slack := int64(0)
-		if name == resource.Memory {
-			slack = memory
-		}
-		if has.Amounts[name]-slack > bound.Amounts[name] {
+		if exceeds(name, has.Amounts[name], bound.Amounts[name], memory) {
 			grown = append(grown, fmt.Sprintf("%s %s → %s", name,
 				resource.FormatAmount(name, bound.Amounts[name]), resource.FormatAmount(name, has.Amounts[name])))
 		}
@@ -83,6 +79,14 @@ func beyond(has, bound Capacity, memory int64) Growth {
 		grown = append(grown[:maxDifferences], fmt.Sprintf("and %d more", more))
 	}
 	return Growth{Reason: reason, Message: strings.Join(grown, ", ")}
+}
+
+// exceeds reports whether an amount is above its bound; memory is the tolerance of memory.
+func exceeds(name resource.Name, amount, bound, memory int64) bool {
+	if name == resource.Memory {
+		amount -= memory
+	}
+	return amount > bound
 }
 
 // IsZero reports whether there is no growth.

@@ -35,13 +35,18 @@ func UnapprovedOf(spec record.NodeSpec) Growth {
 // RegisteredAs is the part of a specification that labels are derived from.
 func RegisteredAs(node resource.NodeID, spec record.NodeSpec) Registered {
 	r := Registered{
-		Node: node, AssumeDead: time.Duration(spec.AssumeDeadMillis) * time.Millisecond, StartsWork: spec.StartsWork, RunsContainers: spec.RunsContainers, MountsFolders: spec.MountsFolders, Devices: spec.Topology.GPUs, Memory: spec.Topology.GPUMemory, Clique: spec.Topology.Clique,
+		Node: node, AssumeDead: time.Duration(spec.AssumeDeadMillis) * time.Millisecond, StartsWork: spec.StartsWork, RunsContainers: spec.RunsContainers, MountsFolders: spec.MountsFolders, Clique: spec.Topology.Clique,
+	}
+	count, first := givenDevices(spec)
+	r.Devices = count
+	if first == 0 {
+		r.Memory = spec.Topology.GPUMemory
 	}
 	if limit, err := time.ParseDuration(spec.Labels[api.AssumeDeadLabel]); err == nil && r.AssumeDead == 0 {
 		r.AssumeDead = limit // registered with an older coordinator, which kept it there alone
 	}
-	if t := spec.Topology; len(t.GPUModel) > 0 {
-		r.Product = t.GPUModels[t.GPUModel[0]]
+	if t := spec.Topology; first >= 0 && first < len(t.GPUModel) {
+		r.Product = t.GPUModels[t.GPUModel[first]]
 	} else if len(t.GPUModels) > 0 {
 		r.Product = t.GPUModels[0]
 	}

@@ -10,11 +10,13 @@ import (
 // specification: no more hardware takes part than is registered and approved
 // (docs/adr/0015). The agent's stream changes none of these.
 
-// admitted holds the differences that keep new work off a node.
+// admitted is the part of a node that new work may get.
 type admitted struct {
 	// unapproved is the registered capacity beyond the approved one, unregistered
 	// the capacity of the stream's host beyond the registered one.
 	unapproved, unregistered admission.Growth
+	bounds                   admission.Bounds
+	foreign                  bool // see admission.IsForeign
 }
 
 // takeSpec takes over a specification, unless a newer one is known, and tries

@@ -37,7 +37,7 @@ type node struct {
 	health       map[int]grant.DeviceHealth // by index; devices that are ok are left out
 	// kubeletPool is the operators' part of the kubelet's pool that the agent follows.
 	kubeletPool    grant.KubeletPool
-	withheld       uint64              // the bit of each device that an operator withholds, see withholding
+	withheld       uint64              // the bit of each device beyond the bounds, see withholding
 	conflicts      []registry.Conflict // resources that the node declares otherwise than others
 	diskFull       bool
 	memoryPressure bool
@@ -122,17 +122,19 @@ func (n *node) unhealthy() uint64 {
 	return mask
 }
 
-// followLimit withholds the amounts of CPU and memory beyond the limit, chooses the
+// followLimit withholds the amounts beyond the bounds, chooses the
 // withheld devices anew and marks them. Every change of the free amounts that may have
 // freed a device is followed by it.
 func (n *node) followLimit() {
 	if n.view.Free == nil {
 		return
 	}
-	if w := n.view.Free.Withheld; len(n.spec.Lowered) == 0 && n.withheld == 0 && w == (fit.Withheld{}) {
+	if w := n.view.Free.Withheld; n.bounds.Amounts == nil && n.withheld == 0 && w == (fit.Withheld{}) {
 		return
 	}
-	n.state.SetWithheld(&n.view, n.view.Host.WithheldBeyond(n.spec.Lowered))
+	w := n.view.Host.WithheldBeyond(n.bounds.Amounts)
+	w.Unapproved = !n.unapproved.IsZero()
+	n.state.SetWithheld(&n.view, w)
 	n.withheld = n.withholding()
 	if closed := n.closedDevices(); closed != n.view.Free.Unhealthy {
 		n.state.SetUnhealthy(&n.view, closed)
@@ -140,7 +142,7 @@ func (n *node) followLimit() {
 }
 
 // closedDevices has the bit of each device set that takes no new work: it is
-// unhealthy, or an operator withholds it.
+// unhealthy, or withheld.
 func (n *node) closedDevices() uint64 { return n.unhealthy() | n.withheld }
 
 // setSpec sets a specification, unless the node has a newer one, and reports
@@ -155,14 +157,13 @@ func (n *node) setSpec(spec record.NodeSpec, rev resource.Revision) bool {
 }
 
 // cordoned reports whether the agent is to refuse new work too: an operator has
-// cordoned the node, or it is isolated. Capacity that waits for approval is the
-// leader's matter alone.
+// cordoned the node, or it is isolated. Approval is the leader's matter alone.
 func (n *node) cordoned() bool { return n.spec.Unschedulable || n.violation() != nil }
 
 // setReady recomputes whether the node takes new work.
 func (n *node) setReady() {
 	ready := n.connected && n.registered() && n.specified() && n.view.Host != nil && !n.diskFull && !n.memoryPressure && n.quarantine == "" && n.ban == nil && n.unregistered.IsZero()
 	n.state.SetReady(&n.view, ready)
-	n.state.SetUnschedulable(&n.view, n.cordoned() || n.ban != nil || !n.unapproved.IsZero())
+	n.state.SetUnschedulable(&n.view, n.cordoned() || n.ban != nil || n.foreign)
 	n.state.SetClosed(&n.view, n.closedReason())
 }

@@ -171,7 +171,7 @@ func (n *node) setTripped(now time.Time) {
 func (n *node) admit() {
 	n.state.Relabel(&n.view, admission.Labels(admission.RegisteredAs(n.view.ID, n.spec), n.spec.Labels, n.spec.OperatorLabels), form.Taints(n.spec))
 	n.state.SetRegistered(&n.view, n.spec.Allocatable)
-	n.unapproved = admission.UnapprovedOf(n.spec)
+	n.unapproved, n.bounds, n.foreign = admission.UnapprovedOf(n.spec), admission.BoundsOf(n.spec), admission.IsForeign(n.spec)
 	n.compareOffer()
 	n.followLimit()
 }

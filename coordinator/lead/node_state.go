@@ -32,8 +32,8 @@ func (n *node) specified() bool { return n.specRev != 0 && n.specRev >= n.revisi
 // is the reason.
 func (n *node) closedReason() string {
 	switch {
-	case n.view.Ready && !n.unapproved.IsZero():
-		return shown.AwaitsApproval(n.view.ID, n.unapproved)
+	case n.view.Ready && n.foreign:
+		return shown.AwaitsApproval(n.view.ID, n.unapproved, true)
 	case n.connected && n.registered() && !n.unregistered.IsZero():
 		return shown.Beyond(n.unregistered.Message)
 	}

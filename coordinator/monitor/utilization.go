@@ -59,7 +59,7 @@ func Utilization(f *lead.Figures) *api.ClusterUtilization {
 
 // onlyCordoned reports whether a cordon alone keeps a node from new work.
 func onlyCordoned(c lead.NodeConditions) bool {
-	return c.Cordoned && !c.Banned && !c.Fenced && !c.Isolated && !c.Unapproved && !c.Disconnected && !c.Unregistered && !c.Quarantined && !c.DiskFull
+	return c.Cordoned && !c.Banned && !c.Fenced && !c.Isolated && !c.Disconnected && !c.Unregistered && !c.Quarantined && !c.DiskFull
 }
 
 // amounts are sums over the cluster, in base units.

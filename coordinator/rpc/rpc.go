@@ -39,8 +39,8 @@ type Server struct {
 	// OverBudget, if set, is called whenever a node is refused for its budget. It
 	// may be called from many goroutines and must not block.
 	OverBudget func(resource.NodeID, Budget)
-	// ApproveGrowth: a node that registers more than before takes no new work
-	// until an operator has approved it. Without it, every registration is
+	// ApproveGrowth: a node that registers more than before gives the approved part
+	// until an operator has approved the rest. Without it, every registration is
 	// approved.
 	ApproveGrowth bool
 	// Era is this coordinator's knowledge of the store's past; may be nil.

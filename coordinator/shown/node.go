@@ -153,7 +153,7 @@ func (n *Node) showFree(s *api.NodeStatus) {
 	available := f.vector(func(device int) bool {
 		return health[device].Health.Allocatable() && !slices.Contains(n.Observed.Withheld, device)
 	})
-	n.withhold(available)
+	n.withhold(available, f.vector(func(int) bool { return true }))
 	s.Available = api.Amounts(available)
 	for i := range n.Machine.numa {
 		if at := &n.Machine.numa[i]; !at.MemoryOnly {
@@ -165,11 +165,12 @@ func (n *Node) showFree(s *api.NodeStatus) {
 	}
 }
 
-// withhold takes the CPUs and memory that operators withhold out of the free amounts.
-func (n *Node) withhold(free resource.Vector) {
-	for _, name := range []resource.Name{resource.CPU, resource.Memory} {
-		if most, limited := n.Spec.Lowered[name]; limited {
-			free[name] = max(0, free[name]-max(0, n.Spec.Allocatable[name]-most))
+// withhold takes the part beyond the bounds of the node out of the available amounts. Whole
+// devices are taken out already; unheld includes devices without new work.
+func (n *Node) withhold(available, unheld resource.Vector) {
+	for name, most := range admission.BoundsOf(*n.Spec).Amounts {
+		if has, known := available[name]; known && name != resource.GPU {
+			available[name] = min(has, max(0, unheld[name]-max(0, n.Spec.Allocatable[name]-most)))
 		}
 	}
 }

@@ -199,8 +199,11 @@ func (n *Node) showAdmission(s *api.NodeStatus) {
 	s.OperatorLabels = maps.Clone(n.Spec.OperatorLabels)
 	if g := n.Unapproved; !g.IsZero() {
 		if s.Phase == "Ready" {
-			ready := &s.Conditions[0]
-			s.Phase, ready.Status, ready.Reason, ready.Message = awaitingApproval, "False", awaitingApproval, AwaitsApproval(n.ID, g)
+			ready, foreign := &s.Conditions[0], admission.IsForeign(*n.Spec)
+			s.Phase, ready.Reason, ready.Message = awaitingApproval, awaitingApproval, AwaitsApproval(n.ID, g, foreign)
+			if foreign {
+				ready.Status = "False"
+			}
 		}
 		s.Conditions = append(s.Conditions, api.Condition{Type: awaitingApproval, Status: "True", Reason: g.Reason, Message: g.Message})
 	}
@@ -243,9 +246,13 @@ func (n *Node) withheldInWords() string {
 	return "; withheld from new work: GPU " + strings.Join(devices, ", ")
 }
 
-// AwaitsApproval says why a node waits for an operator.
-func AwaitsApproval(id resource.NodeID, unapproved admission.Growth) string {
-	return unapproved.Message + "; the node takes no new work until an operator approves it: muster node approve " + string(id)
+// AwaitsApproval says why a node waits for an operator; foreign is admission.IsForeign.
+func AwaitsApproval(id resource.NodeID, unapproved admission.Growth, foreign bool) string {
+	gives := "the node gives the approved part, and the rest once an operator approves it"
+	if foreign {
+		gives = "none of its devices is of an approved model, so the node takes no new work until an operator approves it"
+	}
+	return unapproved.Message + "; " + gives + ": muster node approve " + string(id)
 }
 
 // Beyond says why a node waits for its agent to register.

@@ -62,7 +62,12 @@ func TestTheFirstReasonAgainstANodeIsItsPhase(t *testing.T) {
 		{"NotReady", "False", "DiskFull", func(n *shown.Node) { n.Observed.DiskFull = true }},
 		{"NotReady", "False", "MemoryPressure", func(n *shown.Node) { n.Observed.MemoryPressure = true }},
 		{"NotReady", "False", "HostDiffers", func(n *shown.Node) { n.Observed.Growth = "cpu 2 → 4" }},
-		{"AwaitingApproval", "False", "AwaitingApproval", func(n *shown.Node) { n.Unapproved = admission.Growth{Reason: "CapacityGrew"} }},
+		{"AwaitingApproval", "False", "AwaitingApproval", func(n *shown.Node) {
+			n.Unapproved = admission.Growth{Reason: "ModelsChanged"}
+			n.Spec.Topology = record.TopologySummary{GPUs: 1, GPUModels: []string{"H100"}, GPUModel: []int{0}}
+			n.Spec.Approved = &record.Capacity{Models: map[string]int{"A100": 1}}
+		}},
+		{"AwaitingApproval", "True", "AwaitingApproval", func(n *shown.Node) { n.Unapproved = admission.Growth{Reason: "CapacityGrew"} }},
 		{"Ready", "True", "AgentReady", func(*shown.Node) {}},
 	}
 	for i, line := range lines {

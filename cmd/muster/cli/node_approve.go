@@ -14,7 +14,7 @@ func (a *app) approveCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "approve NODE…",
 		Short: "Approve that nodes have more than before",
-		Long: "approve lets new work onto a node that has registered more, or other devices, than was approved,\n" +
+		Long: "approve lets a node give all that it has registered, where that is more, or other devices, than was approved,\n" +
 			"where the coordinators' config has admission.growth: approve. muster describe node says what grew.\n" +
 			"What the node registers after you have looked is not approved with it.",
 		Example: "  muster node approve gpu-07",

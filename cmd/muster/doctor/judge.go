@@ -246,6 +246,8 @@ func judgeCondition(node, phase string, c api.Condition) (Finding, bool) {
 		return find(severity, strings.TrimSuffix(fmt.Sprintf("%s since %s (%s): %s", phase, orUnknown(c.LastTransitionTime), c.Reason, c.Message), ": "), nodeRemedies[c.Reason])
 	case c.Type == "DiskPressure" && c.Status == "True":
 		return find(Error, "its disk is full ("+c.Reason+"): "+c.Message, nodeRemedies["DiskFull"])
+	case c.Type == "AwaitingApproval" && c.Status == "True":
+		return find(Warning, "it has more than was approved ("+c.Reason+"): "+c.Message, nodeRemedies["AwaitingApproval"])
 	case c.Type == "MemoryPressure" && c.Status == "True":
 		return find(Warning, "it is short of memory: "+c.Message, nodeRemedies["MemoryPressure"])
 	case c.Type == "CgroupLimited" && c.Status == "True":
