@@ -94,10 +94,20 @@ func (x *scene) stored(u *unit) record.Unit {
 	return r
 }
 
+// check checks the leader, and that the store has each unit as the leader has it.
 func (x *scene) check() {
 	x.t.Helper()
 	if err := x.Check(); err != nil {
 		x.t.Error(err)
+	}
+	for path, u := range x.units {
+		if len(x.asked) == 0 && u.stored != 0 && !u.isBeingWritten() {
+			stored := x.stored(u)
+			stored.Document = u.record.Document // documents that are alike are kept once
+			if d := cmp.Diff(stored, u.record); d != "" {
+				x.t.Errorf("%s: the leader has another record than the store (-store +leader)\n%s", path, d)
+			}
+		}
 	}
 }
 
