@@ -14,8 +14,7 @@ import (
 )
 
 // TestAVictimReadAsEvictingFollowsItsRecord: the write of the notice had no answer. The grace,
-// the reason and the instant are the record's; the victim waits for a preemptor only while
-// that is undecided.
+// the reason and the instant are the record's; the victim waits for undecided preemptors alone.
 func TestAVictimReadAsEvictingFollowsItsRecord(t *testing.T) {
 	for name, by := range map[string]func(p *unit) resource.TxID{
 		"for nobody":                       func(*unit) resource.TxID { return "" },
@@ -48,8 +47,8 @@ func TestAVictimReadAsEvictingFollowsItsRecord(t *testing.T) {
 	}
 }
 
-// TestAnAbortedRecordNamesItsUnit, whoever gives the transaction up, so that the audit and the
-// history can say whose it was.
+// TestAnAbortedRecordNamesItsUnit, whoever gives the transaction up: the audit and the history
+// name the owner by the unit.
 func TestAnAbortedRecordNamesItsUnit(t *testing.T) {
 	x := newScene(t)
 	u := x.submit("a", 8, "")
@@ -65,7 +64,7 @@ func TestAnAbortedRecordNamesItsUnit(t *testing.T) {
 	}
 }
 
-// TestAReplacementThatNobodyWantsEnds: an earlier leader has left it, beside a gang that runs.
+// TestAReplacementThatNobodyWantsEnds: an earlier leader has left the unit behind.
 func TestAReplacementThatNobodyWantsEnds(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(gang, replacement *record.Unit)
@@ -97,8 +96,8 @@ func TestAReplacementThatNobodyWantsEnds(t *testing.T) {
 	}
 }
 
-// TestAUnitThatWaitsAgainHasNothingOfItsLastRun but what counts over runs: the first instant at
-// which it was ready, its retries, and its last transaction.
+// TestAUnitThatWaitsAgainHasNothingOfItsLastRun but the sums over all runs: the first instant of
+// readiness, the retries, and the last transaction.
 func TestAUnitThatWaitsAgainHasNothingOfItsLastRun(t *testing.T) {
 	for name, c := range map[string]struct {
 		start func(x *scene) *unit
@@ -140,8 +139,8 @@ func TestAUnitThatWaitsAgainHasNothingOfItsLastRun(t *testing.T) {
 	}
 }
 
-// TestADeadlineBeginsAnewAfterAnEviction, also where it has counted over retries before: the
-// time in which the unit waits is no time of its run.
+// TestADeadlineBeginsAnewAfterAnEviction, also after retries: the time in the queue is no time
+// of a run.
 func TestADeadlineBeginsAnewAfterAnEviction(t *testing.T) {
 	x := newWorkScene(t)
 	u := x.submitLife("train", 2, `"activeDeadlineSeconds":60,`, gangOfTwo)
@@ -167,7 +166,7 @@ func TestADeadlineBeginsAnewAfterAnEviction(t *testing.T) {
 	}
 }
 
-// TestAnEndThatWasAskedWhileTheUnitBecomesFree is carried out, though the unit would wait again.
+// TestAnEndThatWasAskedWhileTheUnitBecomesFree is carried out: the unit does not wait again.
 func TestAnEndThatWasAskedWhileTheUnitBecomesFree(t *testing.T) {
 	for name, job := range map[string]bool{"an evicted job": true, "a suspended allocation": false} {
 		t.Run(name, func(t *testing.T) {
@@ -200,7 +199,7 @@ func TestAnEndThatWasAskedWhileTheUnitBecomesFree(t *testing.T) {
 	}
 }
 
-// TestTheRecordOfAVictimSaysSinceWhenAndForWhomItEnds, to the end of the record.
+// TestTheRecordOfAVictimSaysSinceWhenAndForWhomItEnds, also once RELEASED.
 func TestTheRecordOfAVictimSaysSinceWhenAndForWhomItEnds(t *testing.T) {
 	x := newScene(t)
 	a, b := x.claimed()
@@ -214,7 +213,7 @@ func TestTheRecordOfAVictimSaysSinceWhenAndForWhomItEnds(t *testing.T) {
 	}
 }
 
-// TestAPreemptorWaitsForTheWholeGraceOfItsVictims, and some seconds more, not for ever.
+// TestAPreemptorWaitsForTheWholeGraceOfItsVictims, then some seconds more, not for ever.
 func TestAPreemptorWaitsForTheWholeGraceOfItsVictims(t *testing.T) {
 	rules := sceneRules()
 	rules.EvictionGrace = 40 * time.Second

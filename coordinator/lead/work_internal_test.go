@@ -94,7 +94,7 @@ func (x *scene) stored(u *unit) record.Unit {
 	return r
 }
 
-// check checks the leader, and that the store has each unit as the leader has it.
+// check checks the leader, and compares each unit with the record in the store.
 func (x *scene) check() {
 	x.t.Helper()
 	if err := x.Check(); err != nil {
@@ -103,7 +103,7 @@ func (x *scene) check() {
 	for path, u := range x.units {
 		if len(x.asked) == 0 && u.stored != 0 && !u.isBeingWritten() {
 			stored := x.stored(u)
-			stored.Document = u.record.Document // documents that are alike are kept once
+			stored.Document = u.record.Document // equal documents are kept once
 			if d := cmp.Diff(stored, u.record); d != "" {
 				x.t.Errorf("%s: the leader has another record than the store (-store +leader)\n%s", path, d)
 			}
