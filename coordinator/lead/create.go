@@ -119,7 +119,7 @@ func (l *Leader) submissionOfJob(c Submitted, doc *api.Job) (*submission, *api.S
 func (l *Leader) undecided(s *submission) *unit {
 	first := s.units[0].record
 	if key, _, ok := s.requested(); ok {
-		if _, repeated := l.requests.get(key); repeated {
+		if _, repeated := l.requests.Get(key); repeated {
 			return nil
 		}
 	}
@@ -195,7 +195,7 @@ func (l *Leader) refusal(s *submission) *api.Status {
 		return status
 	}
 	if key, _, ok := s.requested(); ok {
-		return l.requests.refuses(key, first.record.Tenant)
+		return l.requests.Refuses(key, first.record.Tenant)
 	}
 	return nil
 }
@@ -217,7 +217,7 @@ func (l *Leader) assignOrder(s *submission) *api.Status {
 		op.Lease = l.post.Lease()
 		create.ops = append(create.ops, op)
 		create.request = key
-		l.requests.remember(key, rec.Remembered(), post.InstantOf(l.post.Millis()))
+		l.requests.Remember(key, rec.Remembered(), post.InstantOf(l.post.Millis()))
 	}
 	for _, u := range s.units {
 		u.setSequence(l.post.NextArrival())

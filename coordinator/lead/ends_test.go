@@ -52,7 +52,7 @@ func TestACreationThatFailedMayBeRepeated(t *testing.T) {
 	x.do(func() { x.undoCreation(s.units[0]) })
 	if key, _, _ := s.requested(); x.units[s.units[0].path] != nil {
 		t.Error("the unit is there")
-	} else if _, known := x.requests.get(key); known {
+	} else if _, known := x.requests.Get(key); known {
 		t.Error("the id is taken")
 	}
 }

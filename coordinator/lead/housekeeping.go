@@ -44,7 +44,7 @@ func (l *Leader) housekeep() {
 	l.post.Measure(post.MetricUnapproved, float64(unapproved))
 	l.post.Measure(post.MetricQueued, float64(l.room.Order().Len()))
 	l.post.Measure(post.MetricRunning, float64(len(l.attempts)))
-	l.requests.expire(post.InstantOf(l.post.Millis()).Add(-RequestLeaseTTL))
+	l.requests.Expire(post.InstantOf(l.post.Millis()).Add(-RequestLeaseTTL))
 	l.post.RenewLease()
 	l.compact()
 	l.collect()

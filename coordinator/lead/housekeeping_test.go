@@ -137,14 +137,14 @@ func TestEverythingWakesAtTheEarliestTime(t *testing.T) {
 func TestTheLeaseOfARequestIDEndsAfterADay(t *testing.T) {
 	x := newScene(t)
 	key := record.DigestOfRequest("t", "id")
-	x.requests.remember(key, record.Request{}.Remembered(), x.clock)
+	x.requests.Remember(key, record.Request{}.Remembered(), x.clock)
 	for _, c := range []struct {
 		after time.Duration
 		known bool
 	}{{RequestLeaseTTL, true}, {time.Second, false}} {
 		x.clock = x.clock.Add(c.after)
 		x.give(SecondPassed{})
-		if _, known := x.requests.get(key); known != c.known {
+		if _, known := x.requests.Get(key); known != c.known {
 			t.Errorf("after %v: known %t", c.after, known)
 		}
 	}

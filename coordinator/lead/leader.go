@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/coordinator/decisions"
+	"github.com/musterd/muster/coordinator/lead/desk"
 	"github.com/musterd/muster/coordinator/lead/edit"
 	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/lead/vacancy"
@@ -36,7 +37,7 @@ type Leader struct {
 	idle    uint64            // messages that said nothing new
 
 	view
-	requests requests
+	requests desk.Memory
 
 	// generation grows whenever something was freed or added; see WakeUps.
 	generation uint64
@@ -91,8 +92,8 @@ func NewLeader(b Beginning) *Leader {
 		view:       newView(&b.Rules, resource.Revision(b.Epoch), b.Now),
 		generation: 1,
 		retired:    newRetired(), partly: vacancy.New(),
-		activity: newActivity(),
-		calls:    map[post.Token]*call{}, waiters: map[*unit][]*waiter{}, settling: map[post.Token]func(){},
+		activity: newActivity(), requests: desk.NewMemory(desk.MostRequestIDs),
+		calls: map[post.Token]*call{}, waiters: map[*unit][]*waiter{}, settling: map[post.Token]func(){},
 	}
 }
 

@@ -89,7 +89,7 @@ func (l *Leader) rejected(u *unit, o txn.Outcome, err error) {
 // request id, so that the request can be made again.
 func (l *Leader) undoCreation(u *unit) {
 	if u.create != nil && u.create.request != (record.RequestDigest{}) {
-		l.requests.forget(u.create.request)
+		l.requests.Forget(u.create.request)
 	}
 	if u.job != nil {
 		l.forgetJob(u.job)

@@ -214,14 +214,14 @@ func (l *Leader) loadOrder(kvs []record.KV) error {
 // kvs.
 func (l *Leader) loadRequests(cached map[record.RequestDigest]record.Remembered, kvs []record.KV) error {
 	for key, r := range cached {
-		l.requests.remember(key, r, post.InstantOf(l.post.Millis()))
+		l.requests.Remember(key, r, post.InstantOf(l.post.Millis()))
 	}
 	for _, kv := range kvs {
 		key, r, err := record.ReadRequest(kv)
 		if err != nil {
 			return err
 		}
-		l.requests.remember(key, r, post.InstantOf(l.post.Millis()))
+		l.requests.Remember(key, r, post.InstantOf(l.post.Millis()))
 	}
 	return nil
 }

@@ -2,16 +2,12 @@ package lead
 
 import (
 	"fmt"
-	"maps"
 	"runtime"
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/coordinator/lead/desk"
 )
 
 // mostRequestBytes bounds what a request id may take of a coordinator's heap.
@@ -55,34 +51,13 @@ func TestARequestIDTakesLittleMemory(t *testing.T) {
 	l := NewLeader(Beginning{Now: time.Now()})
 	leads := heapOf(n, func(i int) {
 		key, rec, _ := aRequest(t, l, i).requested()
-		l.requests.remember(key, rec.Remembered(), time.Now())
+		l.requests.Remember(key, rec.Remembered(), time.Now())
 	})
 	t.Logf("a request id takes %d bytes of a leader", leads)
 	if leads > mostRequestBytes || leads == 0 {
 		t.Errorf("%d bytes, want 1..%d", leads, mostRequestBytes)
 	}
 	runtime.KeepAlive(l)
-}
-
-func TestRequestIDsExpireInTheOrderTheyCame(t *testing.T) {
-	var r requests
-	start := time.Now()
-	key := func(i int) record.RequestDigest { return record.DigestOfRequest("t", fmt.Sprint(i)) }
-	for i := range 100 {
-		r.remember(key(i), record.Remembered{}, start.Add(time.Duration(i)*time.Second))
-	}
-	r.forget(key(10))
-	r.remember(key(20), record.Remembered{}, start.Add(100*time.Second)) // used again: its time begins anew
-	r.expire(start.Add(50 * time.Second))
-	for i := range 100 {
-		if _, known := r.get(key(i)); known != (i >= 50 || i == 20) {
-			t.Errorf("id %d is known: %t", i, known)
-		}
-	}
-	r.expire(start.Add(time.Hour))
-	if len(r.byKey) != 0 || len(r.added) != r.head {
-		t.Errorf("%d ids and %d entries are left", len(r.byKey), len(r.added)-r.head)
-	}
 }
 
 func BenchmarkRememberedRequests(b *testing.B) {
@@ -92,7 +67,7 @@ func BenchmarkRememberedRequests(b *testing.B) {
 	b.ReportAllocs()
 	for i := range b.N {
 		key[12], key[13], key[14], key[15] = byte(i), byte(i>>8), byte(i>>16), byte(i>>24)
-		l.requests.remember(key, rec.Remembered(), time.Now())
+		l.requests.Remember(key, rec.Remembered(), time.Now())
 	}
 }
 
@@ -104,7 +79,7 @@ func TestATenantHasABoundedNumberOfRequestIDs(t *testing.T) {
 		r.Namespaces = map[string]Namespace{"default": {Tenant: "ml"}, "other": {Tenant: "speech"}}
 		return r
 	}())
-	x.requests.most = 3
+	x.requests = desk.NewMemory(3)
 	submit := func(namespace, name, id string) *api.Status {
 		t.Helper()
 		x.clear()
@@ -144,31 +119,4 @@ func TestATenantHasABoundedNumberOfRequestIDs(t *testing.T) {
 	if status := submit("default", "a3", "id3"); status != nil {
 		t.Errorf("a day later: %v", status)
 	}
-}
-
-// However ids come, go and expire, the counts are those of the keys.
-func TestRequestIDsAreCountedExactly(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var r requests
-		now := time.Unix(1_700_000_000, 0)
-		for range rapid.IntRange(1, 60).Draw(t, "steps") {
-			k := record.DigestOfRequest(resource.TenantID(rapid.SampledFrom([]string{"a", "b", ""}).Draw(t, "tenant")), rapid.SampledFrom([]string{"x", "y", "z"}).Draw(t, "id"))
-			switch rapid.IntRange(0, 3).Draw(t, "step") {
-			case 0:
-				r.forget(k)
-			case 1:
-				now = now.Add(time.Duration(rapid.IntRange(0, 3).Draw(t, "seconds")) * time.Second)
-				r.expire(now.Add(-2 * time.Second))
-			default:
-				r.remember(k, record.Remembered{}, now)
-			}
-			want := map[record.TenantDigest]int{}
-			for k := range r.byKey {
-				want[k.Tenant()]++
-			}
-			if !maps.Equal(want, r.ofTenant) {
-				t.Fatalf("counted %v, want %v", r.ofTenant, want)
-			}
-		}
-	})
 }
