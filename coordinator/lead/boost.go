@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/desk"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/shown"
 )
@@ -20,7 +21,7 @@ type BoostJob struct {
 	Boost           api.BoostOptions
 }
 
-func (r BoostJob) serve(l *Leader, c *call) {
+func (r BoostJob) serve(l *Leader, c *desk.Call) {
 	previous := int32(0)
 	l.changeNamedJob(c, r.Namespace, r.Name, func(j *job) (change *jobChange, busy *unit, status *api.Status) {
 		if change, busy, status = l.changeOfBoost(j, r.Boost); change != nil {

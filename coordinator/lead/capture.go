@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/musterd/muster/coordinator/lead/desk"
 	"github.com/musterd/muster/coordinator/mix"
 	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/coordinator/txn"
@@ -73,7 +74,7 @@ type CapturedNode struct {
 	Busy []string
 }
 
-func (CaptureState) serve(l *Leader, c *call) { c.answer(l.capture(), nil) }
+func (CaptureState) serve(l *Leader, c *desk.Call) { c.Answer(l.capture(), nil) }
 
 func (l *Leader) capture() *Captured {
 	s := &Captured{At: l.post.Now(), Epoch: l.post.Epoch(), Revision: l.reached, Rules: l.rules, Mix: l.learner.Learned(), Turn: l.room.Turn()}

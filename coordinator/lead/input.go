@@ -142,7 +142,7 @@ func (l *Leader) handle(now time.Time, out []post.Effect, f func()) []post.Effec
 	l.followChanges()
 	l.takeQueueNews()
 	l.advanceReconciliation()
-	l.recheckWaiters()
+	l.desk.Recheck()
 	return l.post.Take()
 }
 
@@ -197,14 +197,9 @@ func (l *Leader) react(in Input) {
 	case ClientRequest:
 		l.serve(in)
 	case ClientGone:
-		if c := l.calls[in.Token]; c != nil {
-			l.leaveCall(c)
-		}
+		l.desk.Gone(in.Token)
 	case SettleAnswer:
-		if then := l.settling[in.Token]; then != nil {
-			delete(l.settling, in.Token)
-			then()
-		}
+		l.desk.Settled(in.Token)
 	case NodeThrottled:
 		if n := l.nodes[in.Node]; n != nil {
 			n.setLoud(in.Until)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/count"
+	"github.com/musterd/muster/coordinator/lead/desk"
 	"github.com/musterd/muster/coordinator/lead/form"
 	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/lead/refusal"
@@ -40,27 +41,27 @@ func (c *jobChange) placed(unit record.Unit) record.Unit {
 // changeNamedJob serves a request that changes a job. build makes the change, or names the
 // unit that the change has to wait for, or the reason why it is refused; result is the
 // answer once the change is durable.
-func (l *Leader) changeNamedJob(c *call, namespace, name string, build func(*job) (*jobChange, *unit, *api.Status), result func(*jobChange) any) {
+func (l *Leader) changeNamedJob(c *desk.Call, namespace, name string, build func(*job) (*jobChange, *unit, *api.Status), result func(*jobChange) any) {
 	j, status := l.findJob(namespace, name)
 	if status != nil {
-		c.answer(nil, status)
+		c.Answer(nil, status)
 		return
 	}
-	l.answerBy(c, patchPatience, func() {
-		c.answer(nil, api.Errorf(503, "job %s: a member is just being placed, or the job is being written; ask again", name))
+	c.AnswerBy(patchPatience, func() {
+		c.Answer(nil, api.Errorf(503, "job %s: a member is just being placed, or the job is being written; ask again", name))
 	})
 	l.changeJob(c, j, build, result)
 }
 
 // changeJob changes a job once no other Txn writes its key, and none the units that the
 // change writes.
-func (l *Leader) changeJob(c *call, j *job, build func(*job) (*jobChange, *unit, *api.Status), result func(*jobChange) any) {
-	defer l.post.ActFor(&c.author)()
+func (l *Leader) changeJob(c *desk.Call, j *job, build func(*job) (*jobChange, *unit, *api.Status), result func(*jobChange) any) {
+	defer c.Act()()
 	switch {
-	case c.over:
+	case c.IsOver():
 		return
 	case j.gone:
-		c.answer(nil, NotFound("job", j.record.Namespace, j.record.Name))
+		c.Answer(nil, NotFound("job", j.record.Namespace, j.record.Name))
 		return
 	case j.stored == 0 || j.writing:
 		j.addThen(func() { l.changeJob(c, j, build, result) })
@@ -69,20 +70,20 @@ func (l *Leader) changeJob(c *call, j *job, build func(*job) (*jobChange, *unit,
 	change, busy, status := build(j)
 	switch {
 	case status != nil:
-		c.answer(nil, status)
+		c.Answer(nil, status)
 	case busy != nil:
-		l.waitForChange(c, busy, func() bool {
+		c.WaitForChange(changesOf(busy), func() bool {
 			l.changeJob(c, j, build, result)
 			return true
 		})
 	default:
-		c.begun = true
+		c.Begin()
 		change.then = func(refused *api.Status) {
 			if refused != nil {
-				c.answer(nil, refused)
+				c.Answer(nil, refused)
 				return
 			}
-			c.answer(result(change), nil)
+			c.Answer(result(change), nil)
 		}
 		l.writeJobChange(change)
 	}

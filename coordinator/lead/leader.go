@@ -25,13 +25,7 @@ type Leader struct {
 	held  record.Compare // of the leader's key
 
 	post *post.Post
-
-	// calls are requests without an answer, by the clients' tokens; waiters those of
-	// them that wait for a unit; changed the units that have changed in this input.
-	calls    map[post.Token]*call
-	waiters  map[*unit][]*waiter
-	changed  []*unit
-	settling map[post.Token]func()
+	desk *desk.Desk
 
 	reached resource.Revision // the newest of the store that an answer had
 	idle    uint64            // messages that said nothing new
@@ -87,13 +81,13 @@ type Beginning struct {
 
 // NewLeader returns a leader that knows nothing yet; Load comes next.
 func NewLeader(b Beginning) *Leader {
+	office := post.New(b.Epoch, b.MaxOps, b.Now, b.Seed)
 	return &Leader{
-		rules: b.Rules, held: b.Held, post: post.New(b.Epoch, b.MaxOps, b.Now, b.Seed),
+		rules: b.Rules, held: b.Held, post: office, desk: desk.New(office),
 		view:       newView(&b.Rules, resource.Revision(b.Epoch), b.Now),
 		generation: 1,
 		retired:    newRetired(), partly: vacancy.New(),
 		activity: newActivity(), requests: desk.NewMemory(desk.MostRequestIDs),
-		calls: map[post.Token]*call{}, waiters: map[*unit][]*waiter{}, settling: map[post.Token]func(){},
 	}
 }
 
@@ -103,9 +97,7 @@ func (l *Leader) notify(u *unit) {
 	if r := l.reconciliation; r != nil { // it may wait for the unit
 		r.news = true
 	}
-	if len(l.waiters[u]) > 0 {
-		l.changed = append(l.changed, u)
-	}
+	l.desk.Changed(changesOf(u))
 	if u.job != nil {
 		l.notifyJob(u.job)
 	}

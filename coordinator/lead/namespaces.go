@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 
+	"github.com/musterd/muster/coordinator/lead/desk"
 	"github.com/musterd/muster/coordinator/lead/edit"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/why"
@@ -89,12 +90,12 @@ func (l *Leader) resumeWork(namespace string) {
 }
 
 // isPaused has a submission go on later, where its namespace is being changed.
-func (l *Leader) isPaused(c *call, namespace string, serve func()) bool {
+func (l *Leader) isPaused(c *desk.Call, namespace string, serve func()) bool {
 	waiting, paused := l.spaces.paused[namespace]
 	if paused {
 		l.spaces.paused[namespace] = append(waiting, func() {
-			if !c.over {
-				defer l.post.ActFor(&c.author)() // not for the caller of the change
+			if !c.IsOver() {
+				defer c.Act()() // not for the caller of the change
 				serve()
 			}
 		})

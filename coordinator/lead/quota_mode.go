@@ -2,6 +2,7 @@ package lead
 
 import (
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/desk"
 	"github.com/musterd/muster/coordinator/lead/edit"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
@@ -17,7 +18,7 @@ type PatchQuotaMode struct {
 	By    string
 }
 
-func (r PatchQuotaMode) serve(l *Leader, c *call) { l.changeQuotas(c, r.judge) }
+func (r PatchQuotaMode) serve(l *Leader, c *desk.Call) { l.changeQuotas(c, r.judge) }
 
 // judge writes the mode, also where the mode stays: the record then names the new
 // reason and its author.

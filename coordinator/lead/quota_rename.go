@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead/charges"
+	"github.com/musterd/muster/coordinator/lead/desk"
 	"github.com/musterd/muster/coordinator/lead/edit"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
@@ -19,7 +20,7 @@ import (
 // RenameQuotaNode renames a node of a tree. Its result is the tree.
 type RenameQuotaNode struct{ Tree, From, To string }
 
-func (r RenameQuotaNode) serve(l *Leader, c *call) { l.changeQuotas(c, r.judge) }
+func (r RenameQuotaNode) serve(l *Leader, c *desk.Call) { l.changeQuotas(c, r.judge) }
 
 func (r RenameQuotaNode) judge(l *Leader) (w edit.Write, status *api.Status) {
 	t, status := l.quotaTree(r.Tree)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/desk"
 	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/grant"
@@ -89,9 +90,9 @@ type ReconcileNode struct {
 
 // serve begins the reconciliation. A refusal is final: it may come after waits,
 // and after commands to agents, that are not to be repeated.
-func (r ReconcileNode) serve(l *Leader, c *call) {
-	c.begun = true
-	l.reconcile(r.Node, r.Options, func(got *api.Reconciliation, status *api.Status) { c.answer(got, status) })
+func (r ReconcileNode) serve(l *Leader, c *desk.Call) {
+	c.Begin()
+	l.reconcile(r.Node, r.Options, func(got *api.Reconciliation, status *api.Status) { c.Answer(got, status) })
 }
 
 // reconcile begins a reconciliation, if no other one is under way. A node outside

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/desk"
 	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
@@ -29,7 +30,7 @@ type occupant struct {
 	members int
 }
 
-func (r DrainNode) serve(l *Leader, c *call) {
+func (r DrainNode) serve(l *Leader, c *desk.Call) {
 	var left []occupant
 	l.changeNodeThen(c, r.Node, change{cordons: true, of: func(spec record.NodeSpec) (record.NodeSpec, *api.Status) {
 		drain := record.Drain{Began: l.post.Stamp()}
@@ -45,8 +46,8 @@ func (r DrainNode) serve(l *Leader, c *call) {
 		spec.Unschedulable, spec.Drain = true, &drain
 		return spec, nil
 	}}, func(*node) {
-		c.begun = true
-		if person := c.author.Person(); person != "" {
+		c.Begin()
+		if person := c.Person(); person != "" {
 			r.Notice.Reason = record.DrainedFor(r.Notice.Reason, person)
 		}
 		for _, at := range left {
@@ -83,13 +84,13 @@ func (l *Leader) occupants(node resource.NodeID) (on []occupant, coming int) {
 
 // awaitNotices waits for the notices of the units that are left, one after the
 // other, and answers.
-func (l *Leader) awaitNotices(c *call, node resource.NodeID, left []occupant) {
+func (l *Leader) awaitNotices(c *desk.Call, node resource.NodeID, left []occupant) {
 	if len(left) == 0 {
-		c.answer(l.drainOf(node), nil)
+		c.Answer(l.drainOf(node), nil)
 		return
 	}
 	at := left[0]
-	l.wait(c, at.unit, func() bool {
+	c.Wait(changesOf(at.unit), func() bool {
 		if _, durable := l.evictionOf(at.unit, at.attempt); !durable {
 			return false
 		}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/desk"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/resource"
 )
@@ -51,32 +52,32 @@ type (
 	}
 )
 
-func (r ExplainAllocation) serve(l *Leader, c *call) {
+func (r ExplainAllocation) serve(l *Leader, c *desk.Call) {
 	u, _, status := l.member(r.Namespace, r.Name)
 	if status != nil {
-		c.answer(nil, status)
+		c.Answer(nil, status)
 		return
 	}
-	c.answer(l.explain(u, r.Asked), nil)
+	c.Answer(l.explain(u, r.Asked), nil)
 }
 
-func (r ExplainJob) serve(l *Leader, c *call) {
+func (r ExplainJob) serve(l *Leader, c *desk.Call) {
 	j, status := l.findJob(r.Namespace, r.Name)
 	if status != nil {
-		c.answer(nil, status)
+		c.Answer(nil, status)
 		return
 	}
-	c.answer(l.explain(j.firstWaiting(), r.Asked), nil)
+	c.Answer(l.explain(j.firstWaiting(), r.Asked), nil)
 }
 
-func (r TryAllocation) serve(l *Leader, c *call) {
+func (r TryAllocation) serve(l *Leader, c *desk.Call) {
 	s, status := l.submissionOfAllocation(r.Submitted, r.Document)
-	c.answer(l.trySubmission(s, status, r.Asked))
+	c.Answer(l.trySubmission(s, status, r.Asked))
 }
 
-func (r TryJob) serve(l *Leader, c *call) {
+func (r TryJob) serve(l *Leader, c *desk.Call) {
 	s, status := l.submissionOfJob(r.Submitted, r.Document)
-	c.answer(l.trySubmission(s, status, r.Asked))
+	c.Answer(l.trySubmission(s, status, r.Asked))
 }
 
 // trySubmission begins the answer what would become of a submission, which is
@@ -106,20 +107,20 @@ func (j *job) firstWaiting() *unit {
 	return j.units[max(0, slices.IndexFunc(j.units, (*unit).waiting))]
 }
 
-func (r ExplainQuota) serve(l *Leader, c *call) {
+func (r ExplainQuota) serve(l *Leader, c *desk.Call) {
 	if j := l.jobs[r.Namespace+"/"+r.Name]; j != nil {
-		c.answer(l.quotaExplanation(j.firstWaiting()), nil)
+		c.Answer(l.quotaExplanation(j.firstWaiting()), nil)
 		return
 	}
 	u, _, status := l.member(r.Namespace, r.Name)
 	if status != nil {
-		c.answer(nil, api.Errorf(404, "no allocation and no job %s found in namespace %s", r.Name, r.Namespace))
+		c.Answer(nil, api.Errorf(404, "no allocation and no job %s found in namespace %s", r.Name, r.Namespace))
 		return
 	}
-	c.answer(l.quotaExplanation(u), nil)
+	c.Answer(l.quotaExplanation(u), nil)
 }
 
-func (r TryQuota) serve(l *Leader, c *call) {
+func (r TryQuota) serve(l *Leader, c *desk.Call) {
 	trial, status := l.tryQuota(r.Consumer, l.reader(r.Operator, r.Tenant))
-	c.answer(trial, status)
+	c.Answer(trial, status)
 }

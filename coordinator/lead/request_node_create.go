@@ -5,6 +5,7 @@ import (
 	"reflect"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/desk"
 	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/lead/refusal"
 	"github.com/musterd/muster/coordinator/record"
@@ -18,10 +19,10 @@ import (
 // result is the node.
 type CreateNode struct{ Node api.Node }
 
-func (r CreateNode) serve(l *Leader, c *call) { l.createNode(c, r.Node, changeAttempts) }
+func (r CreateNode) serve(l *Leader, c *desk.Call) { l.createNode(c, r.Node, changeAttempts) }
 
 // createNode reads the specification, if there is one, and writes it with the creation.
-func (l *Leader) createNode(c *call, of api.Node, attempts int) {
+func (l *Leader) createNode(c *desk.Call, of api.Node, attempts int) {
 	id := resource.NodeID(of.Metadata.Name)
 	key := record.NodeSpecKey(id)
 	l.post.Read(key, func(kv record.KV, found bool, _ resource.Revision) {
@@ -29,25 +30,25 @@ func (l *Leader) createNode(c *call, of api.Node, attempts int) {
 		if found {
 			var err error
 			if spec, err = record.Decode[record.NodeSpec](key, kv.Value); err != nil {
-				c.answer(nil, api.Errorf(500, "node %s: %v", id, err))
+				c.Answer(nil, api.Errorf(500, "node %s: %v", id, err))
 				return
 			}
 		}
 		spec, status := created(spec, of, l.post.Millis())
 		if status != nil {
-			c.answer(nil, status)
+			c.Answer(nil, status)
 			return
 		}
 		l.writeCreation(c, of, spec, kv.ModRev, attempts)
 	})
 }
 
-func (l *Leader) writeCreation(c *call, of api.Node, spec record.NodeSpec, before resource.Revision, attempts int) {
+func (l *Leader) writeCreation(c *desk.Call, of api.Node, spec record.NodeSpec, before resource.Revision, attempts int) {
 	id := resource.NodeID(of.Metadata.Name)
 	key := record.NodeSpecKey(id)
 	value, err := record.Encode(spec)
 	if err != nil {
-		c.answer(nil, api.Errorf(422, "node %s: %v", id, err))
+		c.Answer(nil, api.Errorf(422, "node %s: %v", id, err))
 		return
 	}
 	l.post.Settle(post.Decision{
@@ -58,11 +59,11 @@ func (l *Leader) writeCreation(c *call, of api.Node, spec record.NodeSpec, befor
 			case o == txn.Landed:
 				l.post.Info("node_created", "node", id, "revision", int64(rev))
 				l.takeSpec(l.node(id), spec, rev)
-				c.answer(NodeChanged{id}, nil)
+				c.Answer(NodeChanged{id}, nil)
 			case attempts > 1 && err == nil:
 				l.createNode(c, of, attempts-1)
 			default:
-				c.answer(nil, refusal.Overtaken("node "+string(id), "creation", changeAttempts, err, "; ask again"))
+				c.Answer(nil, refusal.Overtaken("node "+string(id), "creation", changeAttempts, err, "; ask again"))
 			}
 		},
 	}, key, func(value []byte, found bool) bool {
@@ -104,9 +105,9 @@ type PatchNodeStatus struct {
 	Patch api.NodeStatusPatch
 }
 
-func (r PatchNodeStatus) serve(l *Leader, c *call) {
+func (r PatchNodeStatus) serve(l *Leader, c *desk.Call) {
 	if status := (api.Preconditions{UID: r.Patch.UID}).Check("node "+string(r.Node), api.ObjectMeta{UID: shown.NodeUID(r.Node)}); status != nil && l.nodes[r.Node] != nil {
-		c.answer(nil, status)
+		c.Answer(nil, status)
 		return
 	}
 	l.changeNode(c, r.Node, change{version: r.Patch.ResourceVersion, of: func(spec record.NodeSpec) (record.NodeSpec, *api.Status) {

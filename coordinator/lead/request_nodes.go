@@ -3,6 +3,7 @@ package lead
 import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/admission"
+	"github.com/musterd/muster/coordinator/lead/desk"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/resource"
@@ -41,9 +42,9 @@ type DeleteNode struct {
 	Require api.Preconditions
 }
 
-func (r PatchNode) serve(l *Leader, c *call) {
+func (r PatchNode) serve(l *Leader, c *desk.Call) {
 	if status := (api.Preconditions{UID: r.Patch.UID}).Check("node "+string(r.Node), api.ObjectMeta{UID: shown.NodeUID(r.Node)}); status != nil && l.nodes[r.Node] != nil {
-		c.answer(nil, status)
+		c.Answer(nil, status)
 		return
 	}
 	l.changeNode(c, r.Node, change{version: r.Patch.ResourceVersion, cordons: r.Patch.Unschedulable != nil, of: func(spec record.NodeSpec) (record.NodeSpec, *api.Status) {
@@ -54,7 +55,7 @@ func (r PatchNode) serve(l *Leader, c *call) {
 	}})
 }
 
-func (r ApproveNode) serve(l *Leader, c *call) {
+func (r ApproveNode) serve(l *Leader, c *desk.Call) {
 	l.changeNode(c, r.Node, change{version: r.Options.ResourceVersion, of: func(spec record.NodeSpec) (record.NodeSpec, *api.Status) {
 		if !admission.UnapprovedOf(spec).IsZero() {
 			approved := record.Capacity(admission.RegisteredCapacity(spec))
@@ -119,22 +120,22 @@ func patched(spec record.NodeSpec, p api.NodePatch, now int64) (record.NodeSpec,
 }
 
 // changeNode makes a change, and answers with the node.
-func (l *Leader) changeNode(c *call, id resource.NodeID, of change) {
-	l.changeNodeThen(c, id, of, func(*node) { c.answer(NodeChanged{id}, nil) })
+func (l *Leader) changeNode(c *desk.Call, id resource.NodeID, of change) {
+	l.changeNodeThen(c, id, of, func(*node) { c.Answer(NodeChanged{id}, nil) })
 }
 
 // changeNodeThen makes a change and goes on; a refusal is the answer. Changes of
 // one node are made one after the other.
-func (l *Leader) changeNodeThen(c *call, id resource.NodeID, of change, then func(*node)) {
+func (l *Leader) changeNodeThen(c *desk.Call, id resource.NodeID, of change, then func(*node)) {
 	n := l.nodes[id]
 	if n == nil || n.specRev == 0 {
-		c.answer(nil, api.Errorf(404, "node %s not found", id))
+		c.Answer(nil, api.Errorf(404, "node %s not found", id))
 		return
 	}
 	n.addChange(func() {
 		l.change(n, of, changeAttempts, func(status *api.Status) {
 			if status != nil {
-				c.answer(nil, status)
+				c.Answer(nil, status)
 			} else {
 				then(n)
 			}
@@ -148,17 +149,17 @@ func (l *Leader) changeNodeThen(c *call, id resource.NodeID, of change, then fun
 	}
 }
 
-func (r FenceNode) serve(l *Leader, c *call) {
+func (r FenceNode) serve(l *Leader, c *desk.Call) {
 	n := l.nodes[r.Node]
 	if n == nil || n.specRev == 0 {
-		c.answer(nil, api.Errorf(404, "node %s not found", r.Node))
+		c.Answer(nil, api.Errorf(404, "node %s not found", r.Node))
 		return
 	}
-	c.begun = true // the incarnation that is read first is meant, also when it is tried again
+	c.Begin() // the incarnation that is read first is meant, also when it is tried again
 	var first resource.Incarnation
-	l.fenceNode(n, &first, r.Options, fenceAttempts, func(status *api.Status) { c.answer(NodeChanged{r.Node}, status) })
+	l.fenceNode(n, &first, r.Options, fenceAttempts, func(status *api.Status) { c.Answer(NodeChanged{r.Node}, status) })
 }
 
-func (r DeleteNode) serve(l *Leader, c *call) {
-	l.deleteNode(r, deleteAttempts, func(status *api.Status) { c.answer(NodeChanged{r.Node}, status) })
+func (r DeleteNode) serve(l *Leader, c *desk.Call) {
+	l.deleteNode(r, deleteAttempts, func(status *api.Status) { c.Answer(NodeChanged{r.Node}, status) })
 }

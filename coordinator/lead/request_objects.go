@@ -2,6 +2,7 @@ package lead
 
 import (
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/desk"
 	"github.com/musterd/muster/coordinator/lead/edit"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/resource/registry"
@@ -27,13 +28,13 @@ type (
 	}
 )
 
-func (r Put[T]) serve(l *Leader, c *call) {
+func (r Put[T]) serve(l *Leader, c *desk.Call) {
 	l.changeQuotas(c, func(l *Leader) (edit.Write, *api.Status) {
 		return edit.Of[T](l.objects).Put(l.editView(), r.Object, r.Create)
 	})
 }
 
-func (r Delete[T]) serve(l *Leader, c *call) {
+func (r Delete[T]) serve(l *Leader, c *desk.Call) {
 	l.changeQuotas(c, func(l *Leader) (edit.Write, *api.Status) {
 		return edit.Of[T](l.objects).Delete(l.editView(), r.Name, r.Require)
 	})

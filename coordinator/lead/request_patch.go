@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/count"
+	"github.com/musterd/muster/coordinator/lead/desk"
 	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/lead/refusal"
 	"github.com/musterd/muster/coordinator/record"
@@ -35,31 +36,31 @@ type PatchJob struct {
 // patchPatience bounds how long a change waits for an attempt to be decided.
 const patchPatience = 5 * time.Second
 
-func (r PatchAllocation) serve(l *Leader, c *call) {
+func (r PatchAllocation) serve(l *Leader, c *desk.Call) {
 	u, _, status := l.member(r.Namespace, r.Name)
 	switch {
 	case status != nil:
-		c.answer(nil, status)
+		c.Answer(nil, status)
 		return
 	case u.job != nil:
-		c.answer(nil, api.Errorf(409, "allocation %s is a member of job %s: change the job", r.Name, u.record.Name).Because(api.FailedPrecondition))
+		c.Answer(nil, api.Errorf(409, "allocation %s is a member of job %s: change the job", r.Name, u.record.Name).Because(api.FailedPrecondition))
 		return
 	}
-	l.answerBy(c, patchPatience, func() {
-		c.answer(nil, api.Errorf(503, "allocation %s is just being placed; ask again", r.Name))
+	c.AnswerBy(patchPatience, func() {
+		c.Answer(nil, api.Errorf(503, "allocation %s is just being placed; ask again", r.Name))
 	})
-	l.wait(c, u, func() bool {
+	c.Wait(changesOf(u), func() bool {
 		switch {
 		case u.gone:
-			c.answer(nil, NotFound("allocation", r.Namespace, r.Name))
+			c.Answer(nil, NotFound("allocation", r.Namespace, r.Name))
 		case u.ending != nil || u.lifecycle == phaseClosing && !u.record.Requeues:
-			c.answer(nil, api.Errorf(409, "allocation %s is ending: it stays as it is", r.Name).Because(api.FailedPrecondition))
+			c.Answer(nil, api.Errorf(409, "allocation %s is ending: it stays as it is", r.Name).Because(api.FailedPrecondition))
 		case !u.isAtRest():
 			if !r.Patch.Suspends() || u.attempt == nil {
 				return false
 			}
 			if status := checkAllocation(u, &r.Patch.Preconditions); status != nil {
-				c.answer(nil, status)
+				c.Answer(nil, status)
 				return true
 			}
 			l.step(u.attempt, txn.BudgetSpent{}) // it would have to give the place back
@@ -74,9 +75,9 @@ func (r PatchAllocation) serve(l *Leader, c *call) {
 // patchUnit changes the document of an allocation at rest. The document to be
 // written is the new one at once, so that a Txn which is made meanwhile keeps it;
 // the shown one changes when the store has it.
-func (l *Leader) patchUnit(c *call, u *unit, p api.WorkPatch) {
+func (l *Leader) patchUnit(c *desk.Call, u *unit, p api.WorkPatch) {
 	if status := checkAllocation(u, &p.Preconditions); status != nil {
-		c.answer(nil, status)
+		c.Answer(nil, status)
 		return
 	}
 	raw, doc, status := p.PatchedAllocation(u.record.Document, u.allocation, u.record.Admitted.Fill)
@@ -96,10 +97,10 @@ func (l *Leader) patchUnit(c *call, u *unit, p api.WorkPatch) {
 		status = l.hasRoomFor(u.record.Namespace, changed(u, raw, doc).Minus(countedUse(u)))
 	}
 	if status != nil {
-		c.answer(nil, status)
+		c.Answer(nil, status)
 		return
 	}
-	c.begun = true
+	c.Begin()
 	former := u.record.Document
 	l.setDocument(u, raw, doc)
 	u.beginWrite(writeChange)
@@ -125,12 +126,12 @@ func (l *Leader) patchUnit(c *call, u *unit, p api.WorkPatch) {
 			if moves && u.queued {
 				u.setQueue(unit.Queue, rev)
 			}
-			c.answer(l.allocation(u, 0), nil)
+			c.Answer(l.allocation(u, 0), nil)
 		case u.gone:
-			c.answer(nil, NotFound("allocation", u.record.Namespace, u.record.Name))
+			c.Answer(nil, NotFound("allocation", u.record.Namespace, u.record.Name))
 		default:
 			l.setDocument(u, former, u.allocation)
-			c.answer(nil, refusal.NotTaken("allocation "+u.record.Name, "change", err))
+			c.Answer(nil, refusal.NotTaken("allocation "+u.record.Name, "change", err))
 		}
 		l.goOn(u)
 	}
@@ -182,7 +183,7 @@ func (u *unit) movingOps(to record.Unit) []record.Op {
 	}
 }
 
-func (r PatchJob) serve(l *Leader, c *call) {
+func (r PatchJob) serve(l *Leader, c *desk.Call) {
 	l.changeNamedJob(c, r.Namespace, r.Name,
 		func(j *job) (*jobChange, *unit, *api.Status) { return l.changeOfJob(j, r.Patch) },
 		func(done *jobChange) any { return l.jobObject(done.job) })

@@ -3,6 +3,7 @@ package lead
 import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead/charges"
+	"github.com/musterd/muster/coordinator/lead/desk"
 	"github.com/musterd/muster/coordinator/lead/edit"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
@@ -43,26 +44,26 @@ type (
 	}
 )
 
-func (r PutResourceQuota) serve(l *Leader, c *call)    { l.changeQuotas(c, r.judge) }
-func (r DeleteResourceQuota) serve(l *Leader, c *call) { l.changeQuotas(c, r.judge) }
-func (r PutQuotaTree) serve(l *Leader, c *call)        { l.changeQuotas(c, r.judge) }
-func (r DeleteQuotaTree) serve(l *Leader, c *call)     { l.changeQuotas(c, r.judge) }
+func (r PutResourceQuota) serve(l *Leader, c *desk.Call)    { l.changeQuotas(c, r.judge) }
+func (r DeleteResourceQuota) serve(l *Leader, c *desk.Call) { l.changeQuotas(c, r.judge) }
+func (r PutQuotaTree) serve(l *Leader, c *desk.Call)        { l.changeQuotas(c, r.judge) }
+func (r DeleteQuotaTree) serve(l *Leader, c *desk.Call)     { l.changeQuotas(c, r.judge) }
 
 // changeQuotas makes one change when those before it are done: judge says what to
 // write, or refuses.
-func (l *Leader) changeQuotas(c *call, judge func(l *Leader) (edit.Write, *api.Status)) {
+func (l *Leader) changeQuotas(c *desk.Call, judge func(l *Leader) (edit.Write, *api.Status)) {
 	l.changeInTurn(func(done func()) {
 		w, status := judge(l)
 		if status != nil {
-			c.answer(nil, status)
+			c.Answer(nil, status)
 			done()
 			return
 		}
 		l.writeQuota(l.prepare(w), func(status *api.Status) {
 			if status != nil {
-				c.answer(nil, status)
+				c.Answer(nil, status)
 			} else {
-				c.answer(w.Result(), nil)
+				c.Answer(w.Result(), nil)
 			}
 			done()
 		})

@@ -2,6 +2,7 @@ package lead
 
 import (
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/desk"
 	"github.com/musterd/muster/resource"
 )
 
@@ -22,7 +23,7 @@ type bulk struct {
 	forms api.Forms
 }
 
-func (r ReleaseAllocations) serve(l *Leader, c *call) {
+func (r ReleaseAllocations) serve(l *Leader, c *desk.Call) {
 	b := &bulk{result: api.BulkRelease{DryRun: r.DryRun}, freed: resource.Vector{}, forms: api.Forms{}}
 	var leaving []*unit
 	for _, name := range r.Names {
@@ -39,10 +40,12 @@ func (r ReleaseAllocations) serve(l *Leader, c *call) {
 		for _, u := range leaving {
 			b.release(u, u.holding())
 		}
-		c.answer(b.answer(), nil)
+		c.Answer(b.answer(), nil)
 		return
 	}
-	c.begun = len(leaving) > 0
+	if len(leaving) > 0 {
+		c.Begin()
+	}
 	holding := make([]resource.Vector, len(leaving)) // before their ends
 	for i, u := range leaving {
 		holding[i] = u.holding()
@@ -56,13 +59,13 @@ func (r ReleaseAllocations) serve(l *Leader, c *call) {
 
 // releaseNext waits until the ends of the units that are left are durable, one
 // after the other.
-func (l *Leader) releaseNext(c *call, b *bulk, left []*unit, holding []resource.Vector) {
+func (l *Leader) releaseNext(c *desk.Call, b *bulk, left []*unit, holding []resource.Vector) {
 	if len(left) == 0 {
-		c.answer(b.answer(), nil)
+		c.Answer(b.answer(), nil)
 		return
 	}
 	u := left[0]
-	l.wait(c, u, func() bool {
+	c.Wait(changesOf(u), func() bool {
 		switch {
 		case u.ending == nil:
 			b.fail(u.record.Name, notDeleted(u.record.Name))

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/desk"
 	"github.com/musterd/muster/coordinator/txn"
 )
 
@@ -34,25 +35,25 @@ type Created struct {
 	Warnings []string
 }
 
-func (r CreateAllocation) serve(l *Leader, c *call) {
+func (r CreateAllocation) serve(l *Leader, c *desk.Call) {
 	if l.isPaused(c, r.Namespace, func() { r.serve(l, c) }) {
 		return
 	}
 	s, status := l.submissionOfAllocation(r.Submitted, r.Document)
 	if status != nil {
-		c.answer(nil, status)
+		c.Answer(nil, status)
 		return
 	}
 	l.submitFor(c, s, r.Wait)
 }
 
-func (r CreateJob) serve(l *Leader, c *call) {
+func (r CreateJob) serve(l *Leader, c *desk.Call) {
 	if l.isPaused(c, r.Namespace, func() { r.serve(l, c) }) {
 		return
 	}
 	s, status := l.submissionOfJob(r.Submitted, r.Document)
 	if status != nil {
-		c.answer(nil, status)
+		c.Answer(nil, status)
 		return
 	}
 	l.submitFor(c, s, r.Wait)
@@ -60,9 +61,9 @@ func (r CreateJob) serve(l *Leader, c *call) {
 
 // submitFor accepts a submission, once no other request is creating what has its
 // name, and waits as its client asked.
-func (l *Leader) submitFor(c *call, s *submission, wait time.Duration) {
+func (l *Leader) submitFor(c *desk.Call, s *submission, wait time.Duration) {
 	if other := l.undecided(s); other != nil {
-		l.waitForChange(c, other, func() bool {
+		c.WaitForChange(changesOf(other), func() bool {
 			l.submitFor(c, s, wait)
 			return true
 		})
@@ -70,15 +71,15 @@ func (l *Leader) submitFor(c *call, s *submission, wait time.Duration) {
 	}
 	u, repeated, status := l.accept(s)
 	if status != nil {
-		c.answer(nil, status)
+		c.Answer(nil, status)
 		return
 	}
-	c.begun = true
+	c.Begin()
 	expired := wait <= 0
 	settled := func() bool {
 		switch {
 		case u.err != nil:
-			c.answer(nil, u.err)
+			c.Answer(nil, u.err)
 		case u.create == nil && (expired || u.gone || !unitWaiting(u) || u.isSuspended()): // the store holds it
 			made := Created{Repeated: repeated, Warnings: append(u.warningsOf(), l.dependencyWarnings(u.job)...)}
 			if u.job == nil {
@@ -86,16 +87,16 @@ func (l *Leader) submitFor(c *call, s *submission, wait time.Duration) {
 			} else {
 				made.Job = l.jobObject(u.job)
 			}
-			c.answer(made, nil)
+			c.Answer(made, nil)
 		default:
 			return false
 		}
 		return true
 	}
 	if wait > 0 {
-		l.answerBy(c, wait, func() { expired = true; settled() })
+		c.AnswerBy(wait, func() { expired = true; settled() })
 	}
-	l.wait(c, u, settled)
+	c.Wait(changesOf(u), settled)
 }
 
 // DeleteAllocation asks for an allocation's end. Its result is the allocation,
@@ -105,22 +106,22 @@ type DeleteAllocation struct {
 	Options         api.DeleteOptions
 }
 
-func (r DeleteAllocation) serve(l *Leader, c *call) {
+func (r DeleteAllocation) serve(l *Leader, c *desk.Call) {
 	u, _, status := l.member(r.Namespace, r.Name)
 	switch {
 	case status != nil:
-		c.answer(nil, status)
+		c.Answer(nil, status)
 		return
 	case u.job != nil:
-		c.answer(nil, inJob(r.Name, u))
+		c.Answer(nil, inJob(r.Name, u))
 		return
 	}
 	if status := checkAllocation(u, r.Options.Preconditions); status != nil {
-		c.answer(nil, status)
+		c.Answer(nil, status)
 		return
 	}
 	if u.endsWithItsTime() { // the request is about the allocation that has ended
-		l.wait(c, u, func() bool {
+		c.Wait(changesOf(u), func() bool {
 			if !u.gone && !u.phase().Ended() {
 				return false
 			}
@@ -129,14 +130,14 @@ func (r DeleteAllocation) serve(l *Leader, c *call) {
 		})
 		return
 	}
-	c.begun = true
+	c.Begin()
 	leaving := u.ending != nil // for another who asked
 	if !leaving && r.Options.PropagationPolicy == api.Background {
 		u.hide()
 	}
 	l.end(u, releaseFor(r.Options))
 	ends := func() {
-		l.wait(c, u, func() bool { return l.answerEnding(c, u, r.Name) })
+		c.Wait(changesOf(u), func() bool { return l.answerEnding(c, u, r.Name) })
 	}
 	if !leaving {
 		ends()
@@ -147,16 +148,16 @@ func (r DeleteAllocation) serve(l *Leader, c *call) {
 
 // answerEnding answers with an allocation whose release is durable, or was not
 // taken.
-func (l *Leader) answerEnding(c *call, u *unit, name string) bool {
+func (l *Leader) answerEnding(c *desk.Call, u *unit, name string) bool {
 	switch {
 	case u.ending == nil:
-		c.answer(nil, notDeleted(name))
+		c.Answer(nil, notDeleted(name))
 	case !u.gone && u.wish != endDurable:
 		return false
 	case u.stored == 0: // it came to nothing, and the next leader would not know that it was to be deleted
-		c.answer(nil, NotFound("allocation", u.record.Namespace, name))
+		c.Answer(nil, NotFound("allocation", u.record.Namespace, name))
 	default:
-		c.answer(l.terminating(u), nil)
+		c.Answer(l.terminating(u), nil)
 	}
 	return true
 }
@@ -164,10 +165,10 @@ func (l *Leader) answerEnding(c *call, u *unit, name string) bool {
 // ifStillThere goes on, or answers 404 for a unit that was found on its way out
 // and has ended: that may have landed, and been shown by others, before this
 // leader has heard of it.
-func (l *Leader) ifStillThere(c *call, u *unit, then func()) {
-	l.settleFirst(c, func() {
+func (l *Leader) ifStillThere(c *desk.Call, u *unit, then func()) {
+	c.Settle(func() {
 		if u.gone {
-			c.answer(nil, NotFound("allocation", u.record.Namespace, u.record.Name))
+			c.Answer(nil, NotFound("allocation", u.record.Namespace, u.record.Name))
 			return
 		}
 		then()
@@ -182,20 +183,20 @@ type EndJob struct {
 	Remove          bool
 }
 
-func (r EndJob) serve(l *Leader, c *call) {
+func (r EndJob) serve(l *Leader, c *desk.Call) {
 	j, status := l.findJob(r.Namespace, r.Name)
 	if status != nil {
-		c.answer(nil, status)
+		c.Answer(nil, status)
 		return
 	}
 	if status := checkJob(j, r.Options.Preconditions); status != nil {
-		c.answer(nil, status)
+		c.Answer(nil, status)
 		return
 	}
 	wish := cancellationOf(releaseFor(r.Options))
 	wish.Remove = r.Remove
 	wish.Background = r.Remove && r.Options.PropagationPolicy == api.Background
-	l.cancelJob(j, wish, func(status *api.Status) { c.answer(l.jobObject(j), status) })
+	l.cancelJob(j, wish, func(status *api.Status) { c.Answer(l.jobObject(j), status) })
 }
 
 // EvictUnit ends the unit of an allocation under notice. Its result is an
@@ -205,20 +206,20 @@ type EvictUnit struct {
 	Notice  txn.EvictAsked
 }
 
-func (r EvictUnit) serve(l *Leader, c *call) {
+func (r EvictUnit) serve(l *Leader, c *desk.Call) {
 	u, status := l.evictee(r.Options)
 	if status != nil {
-		c.answer(nil, status)
+		c.Answer(nil, status)
 		return
 	}
-	c.begun = true
+	c.Begin()
 	a, leaving := u.attempt, u.phase() == api.Terminating
 	l.evict(u, r.Notice)
 	noticed := func() {
-		l.wait(c, u, func() bool {
+		c.Wait(changesOf(u), func() bool {
 			e, durable := l.evictionOf(u, a)
 			if durable {
-				c.answer(e, nil)
+				c.Answer(e, nil)
 			}
 			return durable
 		})

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/desk"
 	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/resource"
 )
@@ -17,14 +18,14 @@ type TenantUsage struct {
 	Asked string
 }
 
-func (r TenantUsage) serve(l *Leader, c *call) {
+func (r TenantUsage) serve(l *Leader, c *desk.Call) {
 	o := &api.TenantUsage{Tenant: string(r.Tenant), Period: r.Asked, Resources: map[resource.Name]api.TenantResource{}}
 	since := l.post.Now().Add(-r.Period)
 	if since.Before(l.post.Elected()) {
 		since = l.post.Elected()
 	}
 	o.Since = post.Stamp(l.quotas.ShowUsage(o, r.Tenant, l.tenantQuota(r.Tenant), since, l.post.Now(), r.Period))
-	c.answer(o, nil)
+	c.Answer(o, nil)
 }
 
 // tenantQuota is the sum of the tightest hard limits of a tenant's namespaces, of

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/desk"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/resource"
@@ -26,24 +27,24 @@ type ReclaimQuota struct {
 	Grace  *int64
 }
 
-func (r ReclaimQuota) serve(l *Leader, c *call) {
+func (r ReclaimQuota) serve(l *Leader, c *desk.Call) {
 	l.changeInTurn(func(done func()) { // a tree that is being changed is judged by what it becomes
 		defer done()
 		found, status := l.chooseReclaimed(r.Tree)
 		switch {
 		case status != nil:
-			c.answer(nil, status)
+			c.Answer(nil, status)
 		case r.DryRun:
 			found.object.DryRun = true
 			found.object.Summary = found.object.Summarize()
-			c.answer(found.object, nil)
+			c.Answer(found.object, nil)
 		default:
 			l.endReclaimed(found, r.Grace, func(status *api.Status) {
 				if status != nil {
-					c.answer(nil, status)
+					c.Answer(nil, status)
 					return
 				}
-				c.begun = true
+				c.Begin()
 				l.awaitReclaimed(c, found, found.chosen)
 			})
 		}
@@ -136,10 +137,10 @@ func (l *Leader) endReclaimed(r *reclaim, grace *int64, done func(*api.Status)) 
 
 // awaitReclaimed waits for the units that are left, until every allocation's
 // release is durable.
-func (l *Leader) awaitReclaimed(c *call, r *reclaim, left []*unit) {
+func (l *Leader) awaitReclaimed(c *desk.Call, r *reclaim, left []*unit) {
 	if len(left) == 0 {
 		r.object.Summary = r.object.Summarize()
-		c.answer(r.object, nil)
+		c.Answer(r.object, nil)
 		return
 	}
 	u := left[0]
@@ -147,10 +148,10 @@ func (l *Leader) awaitReclaimed(c *call, r *reclaim, left []*unit) {
 		l.awaitReclaimed(c, r, left[1:])
 		return
 	}
-	l.wait(c, u, func() bool {
+	c.Wait(changesOf(u), func() bool {
 		switch {
 		case !u.gone && u.ending == nil:
-			c.answer(nil, api.Errorf(503, "quota tree %s: the store did not take the end of %s; ask again", r.object.Tree, u.path))
+			c.Answer(nil, api.Errorf(503, "quota tree %s: the store did not take the end of %s; ask again", r.object.Tree, u.path))
 		case !u.gone && u.wish != endDurable:
 			return false
 		default:

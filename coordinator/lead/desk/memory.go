@@ -1,4 +1,3 @@
-// Package desk keeps the request ids of a day. Desk decides nothing about a request.
 package desk
 
 import (
@@ -20,7 +19,7 @@ const MostRequestIDs = 1_000_000
 // Memory are the request ids of a day.
 //
 // Invariant: each key of byKey is in added, with the time of its last Remember.
-// Invariant: ofTenant counts the keys of byKey by their tenant, and has no zeros.
+// Invariant: ofTenant counts the keys of byKey by their tenant, each above zero.
 type Memory struct {
 	byKey    map[record.RequestDigest]aged
 	ofTenant map[record.TenantDigest]int
@@ -60,7 +59,7 @@ func (r *Memory) Remember(k record.RequestDigest, made record.Remembered, now ti
 	r.added = append(r.added, expiry{k, at})
 }
 
-// Forget has a request come to nothing.
+// Forget removes a request that has made no object.
 func (r *Memory) Forget(k record.RequestDigest) {
 	if _, known := r.byKey[k]; !known {
 		return
