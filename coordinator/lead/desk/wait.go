@@ -43,16 +43,15 @@ func (d *Desk) Changed(s Subject) {
 // from their answers. The leader runs Recheck behind the rest of an input, so no call sees
 // half of a change.
 func (d *Desk) Recheck() {
-	for len(d.changed) > 0 {
-		s := d.changed[0]
-		d.changed = d.changed[1:]
+	for i := 0; i < len(d.changed); i++ { // the answers may add changes
+		s := d.changed[i]
 		for _, c := range slices.Clone(d.waiting[s]) {
 			if c.ready != nil && c.subject == s {
 				c.recheck()
 			}
 		}
 	}
-	d.changed = nil
+	d.changed = d.changed[:0]
 }
 
 func (c *Call) recheck() {
