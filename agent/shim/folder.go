@@ -28,13 +28,15 @@ type Folder string
 
 // Make makes the folder if it is missing, durably. made reports whether this call
 // has made it.
-func (f Folder) Make() (made bool, err error) {
+func (f Folder) Make() (made bool, err error) { return f.makeOn(host{}) }
+
+func (f Folder) makeOn(d disk) (made bool, err error) {
 	if err := os.Mkdir(string(f), 0o700); errors.Is(err, fs.ErrExist) {
 		return false, nil
 	} else if err != nil {
 		return false, err
 	}
-	return true, syncDir(filepath.Dir(string(f)))
+	return true, d.SyncDir(filepath.Dir(string(f)))
 }
 
 // WriteSpec writes the spec unless the folder has one.
