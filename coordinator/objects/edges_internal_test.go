@@ -325,7 +325,7 @@ func TestNodesOfOneAddress(t *testing.T) {
 	}
 }
 
-// TestTheAlternativeOfAUnit: the last one is shown, a number beyond is an error.
+// TestTheAlternativeOfAUnit: the last alternative is shown, a number beyond is an error.
 func TestTheAlternativeOfAUnit(t *testing.T) {
 	cpu := func(n string) *api.Requirements {
 		return &api.Requirements{Requests: map[resource.Name]string{"cpu": n}}
