@@ -11,6 +11,7 @@ import (
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/test/storydoc"
 )
 
 // benched is a leader with one node of eight GPUs that answers everything.
@@ -51,7 +52,7 @@ func BenchmarkVoteAndCommit(b *testing.B) {
 	for i := 0; b.Loop(); i++ {
 		b.StopTimer()
 		s.told.Reset()
-		s.create("default", document("Allocation", fmt.Sprint("a", i), map[string]string{"gpus": "1"}))
+		s.create("default", storydoc.Document("Allocation", fmt.Sprint("a", i), map[string]string{"gpus": "1"}))
 		a := s.agents["n1"]
 		reserve := a.commands[0].(grant.Reserve)
 		a.commands = nil
@@ -94,14 +95,14 @@ func BenchmarkPass(b *testing.B) {
 	for _, shapes := range []int{1, 32, 1000} {
 		b.Run(fmt.Sprint("shapes=", shapes), func(b *testing.B) {
 			s := benched(b)
-			s.create("default", document("Allocation", "holds", map[string]string{"gpus": "8"}))
+			s.create("default", storydoc.Document("Allocation", "holds", map[string]string{"gpus": "8"}))
 			s.settle()
 			for i := range 1000 {
 				options := map[string]string{"gpus": "8"}
 				if i%shapes > 0 {
 					options["memory"] = fmt.Sprintf("%dMi", 4096+i%shapes)
 				}
-				s.create(fmt.Sprint("ns", i%50), document("Allocation", fmt.Sprint("w", i), options))
+				s.create(fmt.Sprint("ns", i%50), storydoc.Document("Allocation", fmt.Sprint("w", i), options))
 			}
 			s.settle()
 			if _, _, _, queued := s.l.Sizes(); queued != 1000 {

@@ -21,6 +21,7 @@ import (
 	"github.com/musterd/muster/fit"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/test/storydoc"
 )
 
 // story is a leader with a store, agents and clients that act only when they are
@@ -100,7 +101,7 @@ func (s *story) hostOf(node resource.NodeID) (grant.Host, *fit.Host) {
 func (s *story) declare(node resource.NodeID, name, text string) {
 	s.t.Helper()
 	words := append(strings.Split(text, "/"), "", "")
-	c := grant.Count{Name: resource.Name(name), Amount: int64(s.number(words[0])), Kind: words[1], Unit: words[2]}
+	c := grant.Count{Name: resource.Name(name), Amount: int64(storydoc.Number(words[0])), Kind: words[1], Unit: words[2]}
 	if c.Kind == "" && resource.IsExtended(c.Name) {
 		c.Kind = grant.KindCount
 	}
@@ -279,7 +280,7 @@ func (s *story) reportLost(node resource.NodeID, gpus []string) {
 	host, _ := storyHost(s.t, node)
 	message := ""
 	for _, gpu := range gpus {
-		message += host.Inventory.Devices[s.number(gpu)].UUID + " "
+		message += host.Inventory.Devices[storydoc.Number(gpu)].UUID + " "
 	}
 	s.statuses++
 	s.apply(lead.NodeFacts{Node: node, Leased: true, Status: record.KV{

@@ -1,9 +1,7 @@
 package lead_test
 
 import (
-	"encoding/json"
 	"fmt"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -13,11 +11,11 @@ import (
 	"github.com/musterd/muster/agent/ledger"
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead"
-	"github.com/musterd/muster/coordinator/lead/charges"
 	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
+	"github.com/musterd/muster/test/storydoc"
 )
 
 // TestTranscripts tells stories of a leader: each line with > is an input, and
@@ -122,7 +120,7 @@ func (s *story) do(line string) bool {
 	}
 	switch words[0] {
 	case "nodes":
-		for n := range s.number(words[1]) {
+		for n := range storydoc.Number(words[1]) {
 			s.addNode(resource.NodeID(fmt.Sprint("n", n+1)), nil)
 		}
 	case "node":
@@ -180,10 +178,10 @@ func (s *story) doAgent(node resource.NodeID, a *storyAgent, words []string) boo
 		a.connected, a.commands = false, nil
 		s.apply(lead.AgentEvent{Event: grant.Disconnected{Node: node}})
 	case "loses":
-		s.setLost(node, s.number(words[1]), true)
+		s.setLost(node, storydoc.Number(words[1]), true)
 		s.reportLost(node, words[1:])
 	case "finds":
-		s.setLost(node, s.number(words[1]), false)
+		s.setLost(node, storydoc.Number(words[1]), false)
 	case "reports":
 		s.reportLost(node, words[1:])
 	case "is":
@@ -210,12 +208,12 @@ func (s *story) doClient(words []string, options map[string]string) bool {
 	if options["namespace"] != "" {
 		namespace = options["namespace"]
 	}
-	grace := int64(s.number(options["grace"]))
+	grace := int64(storydoc.Number(options["grace"]))
 	switch words[0] {
 	case "create":
-		s.create(namespace, document("Allocation", words[1], options))
+		s.create(namespace, storydoc.Document("Allocation", words[1], options))
 	case "job":
-		s.createJob(namespace, document("Job", words[1], options))
+		s.createJob(namespace, storydoc.Document("Job", words[1], options))
 	case "delete":
 		o := api.DeleteOptions{GracePeriodSeconds: &grace}
 		if len(words) > 2 && words[2] == "background" {
@@ -239,7 +237,7 @@ func (s *story) doClient(words []string, options map[string]string) bool {
 		dead := len(words) > 2
 		s.ask(lead.FenceNode{Node: resource.NodeID(words[1]), Options: api.FenceOptions{ConfirmDead: dead, Reason: "its power is off"}})
 	case "tree":
-		s.ask(putTree(words[1], words[2:]))
+		s.ask(storydoc.PutTree(words[1], words[2:]))
 	case "rename":
 		s.ask(lead.RenameQuotaNode{Tree: words[1], From: words[2], To: words[3]})
 	case "look":
@@ -251,19 +249,19 @@ func (s *story) doClient(words []string, options map[string]string) bool {
 			Kind: api.KindTenant, Metadata: api.ObjectMeta{Name: words[1]}, Spec: api.TenantSpec{Unsatisfiable: options["unsatisfiable"]},
 		}})
 	case "namespace":
-		s.ask(s.putNamespace(words[1], options))
+		s.ask(storydoc.PutNamespace(words[1], options))
 	case "queue":
-		s.ask(s.putQueue(words[1], options))
+		s.ask(storydoc.PutQueue(words[1], options))
 	case "class":
-		s.ask(s.putClass(words[1], options))
+		s.ask(storydoc.PutClass(words[1], options))
 	case "move":
-		s.ask(lead.PatchAllocation{Namespace: namespace, Name: words[1], Patch: s.patch(words[1], fmt.Sprintf(`{"spec":{"queue":%q}}`, words[2]))})
+		s.ask(lead.PatchAllocation{Namespace: namespace, Name: words[1], Patch: storydoc.PatchOf(words[1], fmt.Sprintf(`{"spec":{"queue":%q}}`, words[2]))})
 	case "grow":
 		s.ask(lead.PatchJob{Namespace: namespace, Name: words[1], Patch: api.WorkPatch{Spec: []byte(`{"parallelism":` + words[2] + `}`)}})
 	case "suspend", "resume":
-		s.ask(lead.PatchAllocation{Namespace: namespace, Name: words[1], Patch: s.patch(words[1], fmt.Sprintf(`{"spec":{"suspend":%t}}`, words[0] == "suspend"))})
+		s.ask(lead.PatchAllocation{Namespace: namespace, Name: words[1], Patch: storydoc.PatchOf(words[1], fmt.Sprintf(`{"spec":{"suspend":%t}}`, words[0] == "suspend"))})
 	case "remove":
-		s.ask(remove(words[1], words[2]))
+		s.ask(storydoc.Remove(words[1], words[2]))
 	case "bind":
 		tree, group, _ := strings.Cut(words[2], "/")
 		b := &api.QuotaBinding{Kind: api.KindQuotaBinding, Metadata: api.ObjectMeta{Name: words[1]}}
@@ -296,103 +294,6 @@ func (s *story) doRule(words []string, options map[string]string) {
 	default:
 		s.t.Fatalf("no rule is %q", words[0])
 	}
-}
-
-// putNamespace is a request for a namespace with the rules of the options.
-func (s *story) putNamespace(name string, options map[string]string) lead.Put[api.Namespace] {
-	n := &api.Namespace{Kind: api.KindNamespace, Metadata: api.ObjectMeta{Name: name}}
-	n.Spec = api.NamespaceSpec{
-		Tenant: options["tenant"], Admission: options["admission"], Unsatisfiable: options["unsatisfiable"], DeviceLost: options["lost"], DefaultQueue: options["queue"],
-	}
-	if text := options["ceiling"]; text != "" {
-		ceiling := int32(s.number(text))
-		n.Spec.PriorityCeiling = &ceiling
-	}
-	if text := options["allocations"]; text != "" {
-		most := int64(s.number(text))
-		n.Spec.Limits = &api.NamespaceCounts{Allocations: &most}
-	}
-	if status := n.Validate(); status != nil {
-		s.t.Fatal(status)
-	}
-	return lead.Put[api.Namespace]{Object: n}
-}
-
-// putQueue is a request for a queue with the rules of the options.
-func (s *story) putQueue(name string, options map[string]string) lead.Put[api.Queue] {
-	q := &api.Queue{Kind: api.KindQueue, Metadata: api.ObjectMeta{Name: name}, Spec: api.QueueSpec{
-		State: options["state"], Order: options["order"], PlacementPolicy: options["policy"],
-		MaxRunningMembers: int32(s.number(options["running"])), MaxWaitingMembers: int32(s.number(options["waiting"])),
-	}}
-	if status := q.Validate(); status != nil {
-		s.t.Fatal(status)
-	}
-	return lead.Put[api.Queue]{Object: q}
-}
-
-// putClass is a request for a priority class with the rules of the options.
-func (s *story) putClass(name string, options map[string]string) lead.Put[api.PriorityClass] {
-	c := &api.PriorityClass{Kind: api.KindPriorityClass, Metadata: api.ObjectMeta{Name: name}, Spec: api.PriorityClassSpec{
-		Value: int32(s.number(options["value"])), PreemptionPolicy: options["policy"], GlobalDefault: options["default"] != "",
-	}}
-	if status := c.Validate(); status != nil {
-		s.t.Fatal(status)
-	}
-	return lead.Put[api.PriorityClass]{Object: c}
-}
-
-// patch is a change of work.
-func (s *story) patch(name, text string) api.WorkPatch {
-	p, status := api.DecodeWorkPatch(api.KindAllocation, "default", name, []byte(text))
-	if status != nil {
-		s.t.Fatal(status)
-	}
-	return p
-}
-
-// remove is a request for the deletion of a namespace, a tenant, a queue or a class.
-func remove(kind, name string) lead.Request {
-	if kind == "class" {
-		return lead.Delete[api.PriorityClass]{Name: name}
-	}
-	if kind == "queue" {
-		return lead.Delete[api.Queue]{Name: name}
-	}
-	if kind == "tenant" {
-		return lead.Delete[api.Tenant]{Name: name}
-	}
-	return lead.Delete[api.Namespace]{Name: name}
-}
-
-// number reads a number; none is 0.
-func (s *story) number(text string) int {
-	n, err := strconv.Atoi(text)
-	if err != nil && text != "" {
-		s.t.Fatal(err)
-	}
-	return n
-}
-
-// putTree is a request for a quota tree of groups like lab:all:8.
-func putTree(name string, groups []string) lead.PutQuotaTree {
-	nodes := map[string]any{}
-	for _, g := range groups {
-		f := strings.Split(g, ":")
-		if f[1] == "-" {
-			f[1] = "nil"
-		}
-		nodes[f[0]] = map[string]any{"parent": f[1], "quota": map[string]string{string(resource.GPU): f[2]}}
-	}
-	text, err := json.Marshal(map[string]any{"resourceNames": []resource.Name{resource.GPU}, "nodes": nodes})
-	if err != nil {
-		panic(err)
-	}
-	object := &api.QuotaTree{Kind: api.KindQuotaTree, Metadata: api.ObjectMeta{Name: name}, Spec: text}
-	spec, status := charges.SpecOf(*object)
-	if status != nil {
-		panic(status)
-	}
-	return lead.PutQuotaTree{Object: object, Spec: spec}
 }
 
 func noticeOf(grace int64) txn.EvictAsked {

@@ -1,4 +1,7 @@
-package lead_test
+// Package storydoc makes documents and requests from the short options of transcripts, such as
+// gpus=4 group=train/2, and words the leader's answers for transcripts. The package decides no
+// default of the API, and judges no document: the product refuses those with faults.
+package storydoc
 
 import (
 	"cmp"
@@ -9,8 +12,9 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// document is what a client submits.
-func document(kind, name string, options map[string]string) string {
+// Document is the JSON of an allocation or a job, by its kind; options are those of a line
+// of a transcript. It panics where the options make no JSON.
+func Document(kind, name string, options map[string]string) string {
 	requests := map[string]string{"cpu": options["gpus"], "memory": cmp.Or(options["memory"], options["gpus"]+"Gi"), string(resource.GPU): options["gpus"]}
 	if name, amount, given := strings.Cut(options["wants"], ":"); given {
 		requests[name] = amount
