@@ -102,7 +102,7 @@ func (x *scene) put(key string, value []byte) resource.Revision {
 	return r.Revision
 }
 
-// give hands the leader an input, and has it schedule.
+// give hands the leader an input, then has the leader schedule.
 func (x *scene) give(in Input) { x.take(x.Apply(x.clock, in, nil)) }
 
 // hear hands the leader a message of an agent.
@@ -215,7 +215,7 @@ func (x *scene) says(u *unit, state grant.State) {
 	}
 }
 
-// running submits an allocation and has it run.
+// running submits an allocation and has the unit run.
 func (x *scene) running(name string, gpus int, more string) *unit {
 	x.t.Helper()
 	u := x.submit(name, gpus, more)
