@@ -91,6 +91,21 @@ func TestARestoredBackupPutsBackWhatWasKnown(t *testing.T) {
 	}
 }
 
+// A backup from before the loss of a member names the member's node, whose agent has started
+// anew since.
+func TestARecordWithoutALostMemberIsBack(t *testing.T) {
+	s := newScene()
+	s.gang("u1")
+	backup := s.c.Mark()
+	s.lose("u1")
+	if s.c.Restore(backup); !s.c.Back(tx("u1")) {
+		t.Error("the record with the lost member counts as that of the backup")
+	}
+	if s.c.Restore(s.c.Mark()); s.c.Back(tx("u1")) {
+		t.Error("a record without a change is back")
+	}
+}
+
 // An operator who reconciles a restored store cannot tell a grant that its host has
 // revived from one whose record the store has lost.
 func TestOnlyARevivedGrantIsAdoptedAfterItsEnd(t *testing.T) {

@@ -73,7 +73,8 @@ func (c *Checker) Restore(m Mark) {
 		}
 	}
 	for tx, then := range m.state.records {
-		if then.State.Charged() && c.state.records[tx].State != then.State {
+		now := c.state.records[tx]
+		if then.State.Charged() && (now.State != then.State || len(now.LostMembers) != len(then.LostMembers)) {
 			c.back[tx] = true
 			for _, freed := range c.freed {
 				delete(freed, tx)
@@ -94,8 +95,8 @@ func (c *Checker) Gone(tx resource.TxID) bool { return c.gone[tx] }
 // HasGone reports whether any transaction is Gone.
 func (c *Checker) HasGone() bool { return len(c.gone) > 0 }
 
-// Back reports whether the backup lists a transaction as live that had ended, or
-// was ending, when the store was restored.
+// Back reports whether the backup lists a transaction as live that had ended, was
+// ending or had lost members since, when the store was restored.
 func (c *Checker) Back(tx resource.TxID) bool { return c.back[tx] }
 
 // LastState is the last state of a transaction's record, also of a collected one.
