@@ -192,7 +192,9 @@ func (l *Leader) setOccupancy(n *node, o grant.Occupancy) {
 func (l *Leader) onTombstone(n *node, tx resource.TxID) {
 	if a := l.attempts[tx]; a != nil && a.machine.Has(n.view.ID) {
 		a.clearAssumedFreed(n.view.ID)
-		l.step(a, txn.Freed{Node: n.view.ID})
+		if l.step(a, txn.Freed{Node: n.view.ID}); !a.machine.Undecided() && a.machine.State().IsInDoubt() { // the devices are free now
+			l.partly.Note(tx, n.view.ID, l.post.Now(), l.post.Millis())
+		}
 		return
 	}
 	l.noteRid(tx, n.view.ID)
@@ -250,9 +252,7 @@ func (l *Leader) replied(e grant.Replied) {
 	if a == nil || !a.machine.Has(e.Node) {
 		switch e.State {
 		case grant.Tombstone:
-			l.noteRid(e.Tx, e.Node)
-			l.retired.report(e.Tx, e.Node, l.post.Now())
-			l.reply(n, grant.Forget{Tx: e.Tx})
+			l.onTombstone(n, e.Tx)
 		case grant.Reserved, grant.Waiting:
 			if _, epoch, _, err := e.Tx.Attempt(); err == nil && epoch == l.post.Epoch() {
 				l.releaseEndedPromise(n, e.Tx)
@@ -276,8 +276,7 @@ func (l *Leader) replied(e grant.Replied) {
 		}
 		l.step(a, txn.Refused{Node: e.Node, Reasons: e.Reasons})
 	case grant.Tombstone:
-		a.clearAssumedFreed(e.Node)
-		l.step(a, txn.Freed{Node: e.Node})
+		l.onTombstone(n, e.Tx)
 	case grant.None, grant.Evicting, grant.Stopping:
 	}
 }

@@ -67,6 +67,10 @@ var stateNames = [...]string{
 	"Released", "Aborted",
 }
 
+// IsInDoubt reports whether a Txn, other than those of an end, has no answer: agents may have
+// read the change from the store, and have acted.
+func (s State) IsInDoubt() bool { return s == Noticing || s == Claimed || s == Losing || s == Reading }
+
 // String returns the state's name.
 func (s State) String() string { return stateNames[s] }
 
