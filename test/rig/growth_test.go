@@ -9,21 +9,22 @@ import (
 
 	"github.com/musterd/muster/agent"
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/service"
 	"github.com/musterd/muster/devices/fake"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/rig"
 )
 
-// growing is a cluster of one host, a DGX of which a part is found.
+// growing is a cluster of a single host, which finds a part of a DGX.
 type growing struct {
 	*rig.Cluster
 	t     *testing.T
-	gpus  atomic.Int32 // that the host finds
+	gpus  atomic.Int32 // found by the host
 	other atomic.Bool  // the last of them is of another model
 }
 
-// run starts a cluster that asks for approval, of a host with 2 GPUs.
+// runGrowing runs a test with a host of 2 GPUs, under approval of growth.
 func runGrowing(t *testing.T, test func(g *growing)) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &growing{t: t}
@@ -65,19 +66,19 @@ func (g *growing) node() *api.Node {
 	return n
 }
 
-// boots starts the host with so many GPUs, and waits for its phase.
+// boots starts the host with so many GPUs, and waits for the phase.
 func (g *growing) boots(gpus int32, phase string) {
 	g.t.Helper()
 	g.gpus.Store(gpus)
-	before := g.node().Status.Registrations
+	before := *g.node().Status.Incarnation
 	g.Agent("n1").Reboot()
 	g.Eventually("n1 has registered anew and is "+phase, func() bool {
 		n, err := g.Leader().GetNode(g.t.Context(), "n1")
-		return err == nil && n.Status.Phase == phase && len(n.Status.Registrations) > len(before) && n.Status.Conditions[0].Status == "True"
+		return err == nil && n.Status.Phase == phase && *n.Status.Incarnation != before && n.Status.Conditions[0].Status == "True"
 	})
 }
 
-// submit submits an allocation and wants it to run, or to wait.
+// submit submits an allocation of a wanted phase.
 func (g *growing) submit(name, requests string, want api.Phase) {
 	g.t.Helper()
 	document := []byte(`{"metadata":{"name":"` + name + `"},"spec":{"resources":{"requests":{` + requests + `}}}}`)
@@ -173,5 +174,90 @@ func TestAHostWithSomeDevicesOfAnotherModelGivesTheApprovedOnes(t *testing.T) {
 		g.other.Store(false) // the approved device is back
 		g.boots(2, "Ready")
 		g.becomes("b", api.Running)
+	})
+}
+
+// Each registration is held to the approval and to the limit, not to the registration before.
+func TestAHostThatGrowsAndShrinksGivesTheLeastOfApprovedFoundAndLimit(t *testing.T) {
+	runGrowing(t, func(g *growing) {
+		limit := func(gpus string) {
+			patch, status := api.DecodeNodeStatusPatch("", []byte(`{"status":{"allocatable":{"nvidia.com/gpu":`+gpus+`}}}`))
+			if status != nil {
+				g.t.Fatal(status)
+			}
+			if _, err := g.Leader().PatchNodeStatus(g.t.Context(), "n1", patch); err != nil {
+				g.t.Fatal(err)
+			}
+		}
+		for _, c := range []struct {
+			found int32
+			phase string
+			limit string // "" keeps the limit
+			gives string
+		}{
+			{8, "AwaitingApproval", "", "2"},
+			{1, "Ready", "", "1"}, // less than was approved
+			{2, "Ready", "", "2"},
+			{8, "AwaitingApproval", `"1"`, "1"},
+			{8, "AwaitingApproval", `"5"`, "2"}, // no limit approves
+			{8, "AwaitingApproval", "null", "2"},
+			{4, "AwaitingApproval", "", "2"},
+		} {
+			g.boots(c.found, c.phase)
+			if c.limit != "" {
+				limit(c.limit)
+			}
+			v := g.node().Status.Allocatable
+			if v[resource.GPU] != c.gives {
+				g.t.Errorf("with %d GPUs and the limit %s the node gives %s, want %s", c.found, c.limit, v[resource.GPU], c.gives)
+			}
+		}
+		g.approve()
+		g.boots(3, "Ready")
+		g.boots(4, "Ready")
+		g.boots(5, "AwaitingApproval")
+		g.boots(4, "Ready")
+	})
+}
+
+// An approval below the held amounts ends no work. A creation may expect less capacity than
+// the host uses.
+func TestWorkBeyondTheApprovedPartStays(t *testing.T) {
+	runGrowing(t, func(g *growing) {
+		for _, name := range []string{"a", "b"} {
+			g.submit(name, `"nvidia.com/gpu":"1"`, api.Running)
+		}
+		key := record.NodeSpecKey("n1")
+		kv, _, _, err := g.Store.Get(g.t.Context(), key)
+		if err != nil {
+			g.t.Fatal(err)
+		}
+		spec, err := record.Decode[record.NodeSpec](key, kv.Value)
+		if err != nil {
+			g.t.Fatal(err)
+		}
+		spec.Approved.Amounts[resource.GPU] = 1000
+		if _, err := g.Store.Txn(g.t.Context(), record.Txn{Then: []record.Op{record.Put(key, record.MustEncode(spec))}}); err != nil {
+			g.t.Fatal(err)
+		}
+		g.gives("1", "")
+		g.submit("c", `"nvidia.com/gpu":"1"`, api.Pending)
+		g.becomes("a", api.Running)
+		g.becomes("b", api.Running)
+		ends := func(name string) {
+			if _, err := g.Leader().DeleteAllocation(g.t.Context(), rig.Namespace, name, api.DeleteOptions{}); err != nil {
+				g.t.Fatal(err)
+			}
+		}
+		ends("a") // b holds the approved GPU
+		g.Eventually("the GPU of a is free and withheld", func() bool {
+			d := g.node().Status.Devices
+			return d[0].Free+d[1].Free == resource.WholeDevice && d[0].Withheld == (d[0].Free > 0) && d[1].Withheld == (d[1].Free > 0)
+		})
+		g.becomes("c", api.Pending)
+		ends("b")
+		g.becomes("c", api.Running)
+		g.approve()
+		g.gives("2", "")
 	})
 }

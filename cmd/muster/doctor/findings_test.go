@@ -30,6 +30,7 @@ func TestFindingsFromFacts(t *testing.T) {
 		return probe{endpoint: endpoint, version: api.Version{Version: version, APIVersion: api.APIVersion}, certificate: &x509.Certificate{NotAfter: until}}
 	}
 	cordoned, suspected, unknown := node("gpu-1"), node("gpu-1", api.Condition{Type: "Suspected", Status: "True", Message: "2 wrong votes"}), broken("gpu-1", "NotReady", "LeaseExpired", "")
+	grown := node("gpu-1", api.Condition{Type: "AwaitingApproval", Status: "True", Reason: "CapacityGrew", Message: "cpu 2 → 64"})
 	cordoned.Spec.Unschedulable = true
 	unknown.Status.Conditions[0].LastTransitionTime = ""
 	sameHost, otherHost := node("gpu-1"), node("gpu-10")
@@ -64,6 +65,7 @@ func TestFindingsFromFacts(t *testing.T) {
 		"the newest level":                          {Facts{level: &api.FeatureLevel{Level: 1, Newest: 1}}.judgeLevel(now), ""},
 		"a coordinator without levels":              {Facts{}.judgeLevel(now), ""},
 		"a cordoned node":                           {Facts{nodes: []api.Node{cordoned}}.judgeNodes(now), "note: nodes: gpu-1: the node is cordoned: it takes no new work => muster uncordon gpu-1"},
+		"a node that grew":                          {Facts{nodes: []api.Node{grown}}.judgeNodes(now), "warning: nodes: gpu-1: it has more than was approved (CapacityGrew): cpu 2 → 64 => muster describe node gpu-1, then muster node approve gpu-1"},
 		"a node that votes wrongly":                 {Facts{nodes: []api.Node{suspected}}.judgeNodes(now), "warning: nodes: gpu-1: it does not answer reservations as it should: 2 wrong votes"},
 		"a node that is away since an unknown time": {Facts{nodes: []api.Node{unknown}}.judgeNodes(now), "error: nodes: gpu-1: NotReady since an unknown time (LeaseExpired) => "},
 		"two nodes of one host":                     {Facts{nodes: []api.Node{sameHost, otherHost}}.judgeNames(now), "warning: names: gpu-1, gpu-10: 2 nodes have the host name gpu-1: the host was renamed, or its configuration was copied"},
