@@ -100,6 +100,9 @@ func TestARetryKeepsTheInstantsOfAllRuns(t *testing.T) {
 		x.answers()
 		if n == 0 {
 			x.holdsAll(u)
+			if got := x.stored(u); got.RetryMillis != 0 {
+				t.Errorf("a unit that runs is tried again at %d", got.RetryMillis)
+			}
 		}
 	}
 	if u.attempt == nil {
@@ -323,5 +326,129 @@ func TestABannedNodeTakesNoWorkOfTheNextLeader(t *testing.T) {
 		if got := x.heldBelow(node, below).GPU; got != want {
 			t.Errorf("work of priority 5 below %d holds %d, want %d", below, got, want)
 		}
+	}
+}
+
+// TestTheMirrorLeavesTombstonesOut: they hold nothing.
+func TestTheMirrorLeavesTombstonesOut(t *testing.T) {
+	held := grant.Grant{Tx: transaction(1), State: grant.Held, Members: []grant.Member{{Assignment: cpuOf("lost")}}}
+	over := grant.Grant{Tx: transaction(2), State: grant.Tombstone, Members: held.Members}
+	var alone, both mirror
+	alone.reset([]grant.Grant{held}, 0)
+	if both.reset([]grant.Grant{held, over}, 0); both.sum != alone.sum || both.sum == 0 {
+		t.Errorf("with a tombstone the sum is %x, without %x", both.sum, alone.sum)
+	}
+}
+
+// TestTwoMembersWithOneAssignment are a lie of their node.
+func TestTwoMembersWithOneAssignment(t *testing.T) {
+	x := newScene(t)
+	u := x.submitJob("j", 2, 4)
+	id := u.attempt.machine.Nodes()[0]
+	e := x.reply(u, grant.Reserved)
+	e.Members = slices.Clone(e.Members)
+	e.Members[1].Assignment = e.Members[0].Assignment
+	x.hear(e)
+	if v := x.nodes[id].violation(); len(e.Members) != 2 || v == nil || v.Reason != ViolationVote {
+		t.Errorf("%d members with the same devices: the violation of %s is %+v, want %s", len(e.Members), id, v, ViolationVote)
+	}
+}
+
+// TestAnAllocationOverQuotaIsRefusedWhenItComes, where the namespace has no queue for quota: no
+// job, and no allocation in the store already.
+func TestAnAllocationOverQuotaIsRefusedWhenItComes(t *testing.T) {
+	x := newScene(t)
+	x.rules.Namespaces["default"] = Namespace{Admission: "reject"}
+	u, job := x.submit("a", 9, ""), x.submitJob("j", 4, 8)
+	if !x.isRefusable(u) || x.isRefusable(job) {
+		t.Errorf("refusable: an allocation that comes %t, a job %t", x.isRefusable(u), x.isRefusable(job))
+	}
+	if x.answers(); x.isRefusable(u) {
+		t.Error("an allocation that is stored may be refused")
+	}
+}
+
+// TestAGroupDisplacesAsItsLeastMember may: whichever comes first.
+func TestAGroupDisplacesAsItsLeastMember(t *testing.T) {
+	x := newScene(t)
+	const group = `"gangScheduling":{"groupId":"g","minMembers":3},`
+	a, b := x.submit("a", 1, `"preemptionPolicy":"PreemptLowerPriority",`+group), x.submit("b", 1, `"preemptionPolicy":"Never",`+group)
+	x.answers()
+	for _, units := range [][]*unit{{a, b}, {b, a}} {
+		if got := x.traitsOfGroup(a.group, units).Right; got != b.right() || got == a.right() {
+			t.Errorf("the right of %s and %s is %v, want %v", units[0].path, units[1].path, got, b.right())
+		}
+	}
+}
+
+// TestWhichUnitGetsAGrantBack: the waiting unit of the name with the same uid, unless its end is
+// asked for.
+func TestWhichUnitGetsAGrantBack(t *testing.T) {
+	x := newScene(t)
+	u := x.submit("a", 9, "")
+	x.answers()
+	for name, c := range map[string]struct {
+		uid    resource.UnitUID
+		ending *txn.ReleaseAsked
+		want   *unit
+	}{
+		"it waits":              {u.record.UID, nil, u},
+		"another of the name":   {"alloc-other", nil, nil},
+		"its end was asked for": {u.record.UID, &txn.ReleaseAsked{}, nil},
+	} {
+		u.ending = c.ending
+		if got := x.waitingUnit(&lost{Grant: grant.Grant{Name: u.path, Unit: c.uid}}); got != c.want {
+			t.Errorf("%s: the grant goes to a unit: %t, want %t", name, got != nil, c.want != nil)
+		}
+	}
+}
+
+// TestTheRecordKeepsTheExitsOfADeletedUnit, because the unit keeps none.
+func TestTheRecordKeepsTheExitsOfADeletedUnit(t *testing.T) {
+	x := newScene(t)
+	u := x.running("a", 1, "")
+	x.says(u, grant.Held)
+	x.answers()
+	tx := u.attempt.machine.ID()
+	x.do(func() { x.end(u, txn.ReleaseAsked{Reason: "asked"}) })
+	x.answers()
+	x.ends(u, 0, 143, "Completed")
+	x.says(u, grant.Tombstone)
+	x.answers()
+	if o := x.tx(tx).Outcome; !u.gone || o == nil || len(o.Exits) != 1 || o.Exits[0].Code != 143 {
+		t.Errorf("gone %t, the record has %+v, want the exit with code 143", u.gone, o)
+	}
+}
+
+// TestARecordKeepsEachLostMember, of nodes that die one after the other.
+func TestARecordKeepsEachLostMember(t *testing.T) {
+	x := newScene(t)
+	u := x.gangOf(4, replace, "")
+	for n, member := range []int{0, 2} {
+		x.dies(x.memberNode(u, member))
+		x.answers()
+		if got := x.tx(u.attempt.machine.ID()); len(got.LostMembers) != n+1 || len(got.Members) != 3-n {
+			t.Errorf("after %d losses the record has %d members and %d lost", n+1, len(got.Members), len(got.LostMembers))
+		}
+	}
+}
+
+// TestALostCardStaysInThePool of the kubelet, also while the host does not have it.
+func TestALostCardStaysInThePool(t *testing.T) {
+	x := newScene(t)
+	patch := api.KubeletPatch{Add: &[]string{"GPU-gone"}}
+	for name, c := range map[string]struct {
+		pool *record.KubeletPool
+		bad  bool
+	}{"a new card": {nil, true}, "a card of the pool": {&record.KubeletPool{Add: []string{"GPU-gone"}}, false}} {
+		if status := x.knowsDevices("n1", record.NodeSpec{Kubelet: c.pool}, patch); status != nil != c.bad {
+			t.Errorf("%s: %v", name, status)
+		}
+	}
+	mig := func(uuid string) resource.Assignment {
+		return resource.Assignment{MIG: []resource.MIGGrant{{UUID: uuid}}}
+	}
+	if !shareGPU(mig("a"), mig("a")) || shareGPU(mig("a"), mig("b")) {
+		t.Error("two assignments share a MIG instance by its UUID")
 	}
 }

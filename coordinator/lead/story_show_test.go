@@ -10,7 +10,6 @@ import (
 	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
-	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 	"github.com/musterd/muster/test/storydoc"
 )
@@ -50,9 +49,9 @@ func (s *story) showStored(prefix string) {
 func (s *story) show(e post.Effect) string {
 	switch e.Kind {
 	case post.SendCommand:
-		return fmt.Sprintf("tell %s: %s", e.Node, s.command(e.Command))
+		return fmt.Sprintf("tell %s: %s", e.Node, storydoc.Command(e.Command, s.name))
 	case post.WriteKeys:
-		return fmt.Sprintf("write %d: %s", e.Token, s.write(e.Write))
+		return fmt.Sprintf("write %d: %s", e.Token, s.named(storydoc.Write(e.Write, s.key)))
 	case post.ReadKey:
 		return fmt.Sprintf("read %d: %s", e.Token, s.key(e.Key))
 	case post.AnswerClient:
@@ -76,33 +75,6 @@ func (s *story) show(e post.Effect) string {
 	return ""
 }
 
-func (s *story) command(c grant.Command) string {
-	switch c := c.(type) {
-	case grant.Reserve:
-		text := "reserve " + s.name(c.Tx)
-		for i, m := range c.Members {
-			text += fmt.Sprintf("%s member %d wants %d GPUs", [...]string{":", ","}[min(i, 1)], m.Index, m.Request.GPUs)
-		}
-		for _, tx := range c.After {
-			text += ", after " + s.name(tx)
-		}
-		return text
-	case grant.Commit:
-		return "commit " + s.name(c.Tx)
-	case grant.Abort:
-		return "abort " + s.name(c.Tx)
-	case grant.Release:
-		return fmt.Sprintf("release %s, with a grace of %v", s.name(c.Tx), c.Grace)
-	case grant.Evict:
-		return fmt.Sprintf("evict %s, with a grace of %v", s.name(c.Tx), c.Grace)
-	case grant.Forget:
-		return "forget " + s.name(c.Tx)
-	case grant.Resync:
-		return "tell all that you hold"
-	}
-	return fmt.Sprintf("%T", c)
-}
-
 // key names a key of the store.
 func (s *story) key(key string) string {
 	if tx, err := record.ParseTxKey(key); err == nil {
@@ -115,49 +87,6 @@ func (s *story) key(key string) string {
 		return "place in the queue"
 	}
 	return s.named(strings.TrimPrefix(key, record.Root))
-}
-
-// write shows the conditions and the operations of a write.
-func (s *story) write(w post.Write) string {
-	var parts, conditions []string
-	for _, op := range w.Ops {
-		name := s.key(op.Key)
-		switch {
-		case op.Delete:
-			name = "delete " + name
-		case strings.HasPrefix(op.Key, record.TxPrefix):
-			rec, err := record.Decode[record.Tx](op.Key, op.Value)
-			if err != nil {
-				s.t.Fatal(err)
-			}
-			name += " " + rec.State.String()
-		case strings.HasPrefix(op.Key, record.UnitsPrefix):
-			rec, err := record.Decode[record.Unit](op.Key, op.Value)
-			if err != nil {
-				s.t.Fatal(err)
-			}
-			name += " " + rec.Phase
-			if string(rec.Tenant) != rec.Namespace {
-				name += " of tenant " + string(rec.Tenant)
-			}
-			if rec.Queue != api.DefaultQueue {
-				name += " in queue " + rec.Queue
-			}
-		}
-		parts = append(parts, name)
-	}
-	for _, c := range w.Compares {
-		is := "unchanged"
-		if c.Rev == 0 {
-			is = "absent"
-		}
-		conditions = append(conditions, s.key(c.Key)+" is "+is)
-	}
-	text := strings.Join(parts, ", ")
-	if len(conditions) > 0 {
-		text += "\n      if " + strings.Join(conditions, ", ")
-	}
-	return s.named(text)
 }
 
 // showObject tells what a get of an allocation, or of a job, answers.

@@ -185,7 +185,7 @@ func (s *story) configure() {
 		s.carry(s.l.Apply(s.now, lead.ConfigWritten{}, nil))
 		return
 	}
-	fmt.Fprintf(&s.told, "  write at the start: %s\n", s.write(post.Write{Ops: ops}))
+	fmt.Fprintf(&s.told, "  write at the start: %s\n", s.named(storydoc.Write(post.Write{Ops: ops}, s.key)))
 	s.carry(s.l.Apply(s.now, lead.ConfigWritten{Count: len(ops), Revision: s.put(ops...)}, nil))
 }
 

@@ -21,68 +21,11 @@ import (
 // TestTranscripts tells stories of a leader: each line with > is an input, and
 // below it are the effects that the leader leaves, those of the scheduling pass
 // after it included. What an agent says is in brackets. Transactions are numbered
-// as they are first mentioned; one that a creation only compares is its guard,
+// as they are first mentioned; the transaction of a creation's compare is a guard,
 // which is written if the creation's outcome stays unknown. Rewrite with
 // -rewrite.
 //
-// "story" shows what happens; "before" does the same without a word, and then has
-// agents and store answer until nothing is left to answer. Their lines are:
-//
-//	nodes 2                      registers n1 and n2, with 8 GPUs each
-//	node n3 rack=r2              registers n3, with labels, and opens the stream to its agent
-//	lead                         a new leader loads the store
-//	connect n1                   opens the stream to the agent of n1
-//	create a gpus=4              submits an allocation: priority=, class=, policy=, namespace=,
-//	                             labels=app:web, near=rack/app:web, apart=rack/app:web, spread=rack/1;
-//	                             near=rack is near the members of its own job; on=kind:h100 selects nodes,
-//	                             else=2/kind:a100+4/kind:b asks for other GPUs on other nodes
-//	job j members=2 gpus=8 gang=2   levels=block+rack? are levels of domains, of which
-//	                             the second is preferred; subgroup=2/rack; ttl=60s;
-//	                             dependency=afterok:a+after:b; lost=Replace is onMemberLost
-//	job j sets=lead:1:0+work:2:8/pool:gpu   members that differ: NAME:MEMBERS:GPUS/KEY:VALUE
-//	grow j 6                     changes the number of a job's members
-//	end j [removed]              cancels a job, or deletes it
-//	delete a [background]
-//	release a b                  deletes several
-//	show a                       what a get answers
-//	why a                        what muster why answers an operator
-//	evict a grace=10
-//	tree Org all:-:16 lab:all:8  puts a quota tree: groups with parents and GPUs
-//	rename Org lab vision        renames a group
-//	look Org                     shows a tree
-//	mode Maintenance at=7        changes the mode of the quota trees, at= a resourceVersion
-//	bind a Org/lab               charges a namespace to a group
-//	tenant vision                puts a tenant
-//	namespace a tenant=vision    puts a namespace: admission=, allocations=, ceiling=, lost=, queue=, unsatisfiable=
-//	queue q state=Hold           puts a queue: state=, order=, running=, waiting=, policy=
-//	class c value=5              puts a priority class: value=, policy=, default=
-//	move a q                     changes the queue of an allocation
-//	suspend a, resume a
-//	remove namespace a           deletes a namespace, a tenant, a queue or a class
-//	fence n1 dead                fences a node; dead confirms that it is dead
-//	n1 obeys                     the agent carries out its oldest command
-//	n1 refuses                   the agent says No to its oldest Reserve
-//	n1 stops                     the workloads that are to end have ended there
-//	n1 is busy                   something else runs on all GPUs there
-//	n1 is idle                   that has ended, and the agent says so
-//	n1 leaves                    the stream ends
-//	n1 loses 2                   GPU 2 is lost, as the stream and the heartbeat say
-//	n1 finds 2                   GPU 2 is back, as the stream alone says
-//	n1 reports 2                 a heartbeat says that GPU 2 is lost and held
-//	rule deviceLost evict        configures the leaders that come
-//	rule requireNamespaces       likewise
-//	rule placementPolicy spread  likewise
-//	rule preemptionPolicy Never  likewise
-//	rule unsatisfiable reject    likewise
-//	rule namespace a tenant=b    likewise: a namespace with tenant= and admission=
-//	store answers                the oldest write or read
-//	store answers the newest     before the older ones
-//	stored ready/                shows the keys of the store with a prefix
-//	store loses the answer       of the oldest write, which lands
-//	store loses the write        with its answer
-//	all settle                   agents and store answer until nothing is left
-//	a second passes              the leader keeps house
-//	3s pass
+// The file lines.txt of test/storydoc lists the lines.
 func TestTranscripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/transcripts", func(t *testing.T, path string) {
 		s := newStory(t)

@@ -65,7 +65,7 @@ func Answer(e post.Effect, name func(resource.TxID) string) string {
 	return text + fmt.Sprintf("%T", e.Result)
 }
 
-// TreeText tells the use of a quota tree.
+// TreeText words the use of a quota tree.
 func TreeText(t *api.QuotaTree) string {
 	text := "tree " + t.Metadata.Name + ":"
 	for _, n := range t.Status.Nodes {
