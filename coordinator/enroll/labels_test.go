@@ -1,6 +1,7 @@
 package enroll_test
 
 import (
+	"crypto"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -34,10 +35,12 @@ func TestATokenGivesItsLabelsToTheNodesThatItLetsIn(t *testing.T) {
 	if diff := cmp.Diff(want, labels()); diff != "" {
 		t.Errorf("enrolled (-want +got):\n%s", diff)
 	}
-	if _, err := renew(t, e, identity(t, r, key), key); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, labels()); diff != "" {
-		t.Errorf("after a renewal (-want +got):\n%s", diff)
+	for name, next := range map[string]crypto.Signer{"the same key": key, "another key": newKey(t)} {
+		if _, err := renew(t, e, identity(t, r, key), next); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, labels()); diff != "" {
+			t.Errorf("after a renewal with %s (-want +got):\n%s", name, diff)
+		}
 	}
 }
