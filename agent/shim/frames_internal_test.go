@@ -100,7 +100,7 @@ func TestTheUseByBothMeasurements(t *testing.T) {
 }
 
 // TestSilentConnections: beyond the bound the oldest silent connection ends, and a connection with a
-// request is none of these.
+// request does not count.
 func TestSilentConnections(t *testing.T) {
 	var s Silent
 	var others []net.Conn
