@@ -29,7 +29,7 @@ func TestFindingsFromFacts(t *testing.T) {
 	answering := func(endpoint, version string, until time.Time) probe {
 		return probe{endpoint: endpoint, version: api.Version{Version: version, APIVersion: api.APIVersion}, certificate: &x509.Certificate{NotAfter: until}}
 	}
-	cordoned, suspected, unknown := node("gpu-1"), node("gpu-1", api.Condition{Type: "Suspected", Status: "True", Message: "2 wrong votes"}), broken("gpu-1", "NotReady", "LeaseExpired", "")
+	cordoned, suspected, unknown := node("gpu-1"), node("gpu-1", api.Condition{Type: "Suspect", Status: "True", Message: "2 wrong votes"}), broken("gpu-1", "NotReady", "LeaseExpired", "")
 	grown := node("gpu-1", api.Condition{Type: "AwaitingApproval", Status: "True", Reason: "CapacityGrew", Message: "cpu 2 → 64"})
 	cordoned.Spec.Unschedulable = true
 	unknown.Status.Conditions[0].LastTransitionTime = ""

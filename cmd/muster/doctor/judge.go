@@ -262,7 +262,7 @@ func judgeCondition(node, phase string, c api.Condition) (Finding, bool) {
 		return find(Warning, "its device plugin does not reach the kubelet: "+c.Message, "on its host: systemctl status kubelet; docs/kubernetes.md has the causes")
 	case c.Type == "GPUHealthy" && c.Status == "False":
 		return find(Warning, "devices are not well: "+strings.TrimSuffix(c.Message, "; "), "muster describe node NODE; docs/health.md says what ends each state")
-	case c.Type == "Suspected" && c.Status == "True":
+	case c.Type == "Suspect" && c.Status == "True":
 		return find(Warning, "it does not answer reservations as it should: "+c.Message, "on its host: journalctl -u muster-agent -n 50")
 	}
 	return Finding{}, false
