@@ -86,10 +86,7 @@ func (l *Leader) change(n *node, c change, attempts int, done func(*api.Status))
 				done(refusal.Overtaken("node "+string(id), "change", changeAttempts, err, "; ask again"))
 			}
 		},
-	}, key, func(value []byte, found bool) bool {
-		written, err := record.Decode[record.NodeSpec](key, value)
-		return found && err == nil && sameForOperators(written, spec)
-	})
+	}, key, post.Wrote(key, func(written record.NodeSpec) bool { return sameForOperators(written, spec) }))
 }
 
 // isOf reports whether a change may be made that is for a resourceVersion of the node,

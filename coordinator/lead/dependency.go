@@ -80,25 +80,18 @@ func (l *Leader) writeMet(j *job, met []int) {
 	key, rec := record.JobKey(j.record.Namespace, j.record.Name), j.record
 	rec.Met = met
 	j.beginWrite()
-	l.post.Settle(post.Decision{
-		Compares: []record.Compare{record.ModRevIs(key, j.stored)},
-		Ops:      []record.Op{record.Put(key, record.MustEncode(rec))},
-		Done: func(o txn.Outcome, rev resource.Revision, err error) {
-			j.finishWrite()
-			if o != txn.Landed {
-				l.post.Warn("dependencies_not_written", "job", key, "outcome", o, "error", err)
-				l.goOnWith(j)
-				l.post.After(lastBackoff, func() { l.followDependencies(j) })
-				return
-			}
-			l.keepJob(j, rec, rev)
-			l.notifyJob(j)
-			l.finishJob(j) // which has the units tried, or ends them if the job was cancelled
-		},
-	}, key, func(value []byte, found bool) bool {
-		written, err := record.Decode[record.Job](key, value)
-		return found && err == nil && written.UID == rec.UID && slices.Equal(written.Met, rec.Met)
-	})
+	l.post.Settle(post.Change(key, j.stored, rec, func(o txn.Outcome, rev resource.Revision, err error) {
+		j.finishWrite()
+		if o != txn.Landed {
+			l.post.Warn("dependencies_not_written", "job", key, "outcome", o, "error", err)
+			l.goOnWith(j)
+			l.post.After(lastBackoff, func() { l.followDependencies(j) })
+			return
+		}
+		l.keepJob(j, rec, rev)
+		l.notifyJob(j)
+		l.finishJob(j) // which has the units tried, or ends them if the job was cancelled
+	}, func(written record.Job) bool { return written.UID == rec.UID && slices.Equal(written.Met, rec.Met) }))
 }
 
 // failDependent fails the first unit of a job, a dependency of which cannot come true any

@@ -121,10 +121,7 @@ func (l *Leader) fenceIncarnation(n *node, kv, lease record.KV, o api.FenceOptio
 			done(refusal.Overtaken("node "+string(id), "fence", fenceAttempts, err, ": its agent is alive"))
 		}
 	}
-	l.post.Settle(d, kv.Key, func(value []byte, found bool) bool {
-		written, err := record.Decode[record.NodeIdentity](kv.Key, value)
-		return found && err == nil && written == identity
-	})
+	l.post.Settle(d, kv.Key, post.Wrote(kv.Key, func(written record.NodeIdentity) bool { return written == identity }))
 }
 
 // refuseFenceOfLive refuses to fence a node with a live lease.

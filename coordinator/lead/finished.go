@@ -138,7 +138,7 @@ func (l *Leader) removeFinishedUnit(o finishedObject) {
 				l.endQueued(u)
 			}
 		},
-	}, key, func(_ []byte, found bool) bool { return !found })
+	}, key, post.Removed)
 }
 
 // removeFinishedJob removes a job with its units. A job stays while another waits for the
@@ -169,7 +169,7 @@ func (l *Leader) removeFinishedJob(o finishedObject) {
 		l.notifyJob(j)
 		l.finishJob(j)
 	}
-	l.post.Settle(d, key, func(_ []byte, found bool) bool { return !found })
+	l.post.Settle(d, key, post.Removed)
 }
 
 // finishedHeap implements heap.Interface.

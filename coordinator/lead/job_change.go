@@ -212,10 +212,9 @@ func (l *Leader) writeJobChange(change *jobChange) {
 		l.notifyJob(j)
 		l.finishJob(j) // its units may have ended meanwhile
 	}
-	l.post.Settle(d, key, func(value []byte, found bool) bool {
-		written, err := record.Decode[record.Job](key, value)
-		return found && err == nil && written.UID == rec.UID && bytes.Equal(written.Document, rec.Document) && isSameBoost(written.Boost, rec.Boost)
-	})
+	l.post.Settle(d, key, post.Wrote(key, func(written record.Job) bool {
+		return written.UID == rec.UID && bytes.Equal(written.Document, rec.Document) && isSameBoost(written.Boost, rec.Boost)
+	}))
 }
 
 // takeJobChange takes over that the store has a change at rev, and carries it out.

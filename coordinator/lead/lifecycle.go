@@ -133,22 +133,15 @@ func (l *Leader) writeWish(u *unit) {
 	u.beginWrite(writeWish)
 	key, unit := u.record.Path().Key(), u.record
 	unit.Ending = &record.Cancellation{Reason: u.ending.Reason, GraceSeconds: u.ending.GraceSeconds, GraceKept: u.ending.Kept, AskedMillis: u.asked, Remove: true}
-	l.post.Settle(post.Decision{
-		Compares: []record.Compare{record.ModRevIs(key, u.stored)},
-		Ops:      []record.Op{record.Put(key, record.MustEncode(unit))},
-		Done: func(o txn.Outcome, rev resource.Revision, err error) {
-			u.finishWrite(writeWish)
-			if o == txn.Landed {
-				u.keepWish(unit.Ending, rev)
-			} else { // another Txn of the unit's was first, and ends it
-				l.post.Info("wish_not_written", "unit", u.path, "outcome", o, "error", err)
-			}
-			l.notify(u)
-		},
-	}, key, func(value []byte, found bool) bool {
-		rec, err := record.Decode[record.Unit](key, value)
-		return found && err == nil && rec.UID == unit.UID && rec.Ending != nil
-	})
+	l.post.Settle(post.Change(key, u.stored, unit, func(o txn.Outcome, rev resource.Revision, err error) {
+		u.finishWrite(writeWish)
+		if o == txn.Landed {
+			u.keepWish(unit.Ending, rev)
+		} else { // another Txn of the unit's was first, and ends it
+			l.post.Info("wish_not_written", "unit", u.path, "outcome", o, "error", err)
+		}
+		l.notify(u)
+	}, func(rec record.Unit) bool { return rec.UID == unit.UID && rec.Ending != nil }))
 }
 
 // endQueued ends a unit that holds nothing: its place in the order goes, and an

@@ -83,7 +83,7 @@ func (l *Leader) deleteRead(r DeleteNode, kvs []record.KV, certified record.KV, 
 			answer(refusal.Overtaken("node "+string(id), "deletion", deleteAttempts, err, ": its agent is alive"))
 		}
 	}
-	l.post.Settle(d, key, func(_ []byte, found bool) bool { return !found })
+	l.post.Settle(d, key, post.Removed)
 }
 
 // requireNode refuses a deletion of a node without the required values. Of its versions

@@ -132,8 +132,5 @@ func (l *Leader) pruneJob(j *job) {
 		l.notifyJob(j)
 		l.finishJob(j)
 	}
-	l.post.Settle(d, key, func(value []byte, found bool) bool {
-		written, err := record.Decode[record.Job](key, value)
-		return found && err == nil && written.UID == rec.UID && slices.Equal(written.Units, rec.Units)
-	})
+	l.post.Settle(d, key, post.Wrote(key, func(written record.Job) bool { return written.UID == rec.UID && slices.Equal(written.Units, rec.Units) }))
 }

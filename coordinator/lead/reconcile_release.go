@@ -122,10 +122,9 @@ func (r *reconciliation) disown(g *lost, done func(*api.Status)) {
 			r.l.post.Warn("grant_disowned", "node", r.id, "tx", g.Tx, "unit", g.Name)
 			tell()
 		},
-	}, key, func(value []byte, found bool) bool {
-		written, err := record.Decode[record.Tx](key, value)
-		return found && err == nil && written.State == grant.RecordAborted && written.Reason == storeRestored
-	})
+	}, key, post.Wrote(key, func(written record.Tx) bool {
+		return written.State == grant.RecordAborted && written.Reason == storeRestored
+	}))
 }
 
 // tell reads which revision the store has now, then tells the agent.

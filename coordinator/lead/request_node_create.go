@@ -66,10 +66,9 @@ func (l *Leader) writeCreation(c *desk.Call, of api.Node, spec record.NodeSpec, 
 				c.Answer(nil, refusal.Overtaken("node "+string(id), "creation", changeAttempts, err, "; ask again"))
 			}
 		},
-	}, key, func(value []byte, found bool) bool {
-		written, err := record.Decode[record.NodeSpec](key, value)
-		return found && err == nil && sameForOperators(written, spec) && reflect.DeepEqual(written.Expected, spec.Expected)
-	})
+	}, key, post.Wrote(key, func(written record.NodeSpec) bool {
+		return sameForOperators(written, spec) && reflect.DeepEqual(written.Expected, spec.Expected)
+	}))
 }
 
 // created is a specification with a creation, which is put over the settings that

@@ -112,10 +112,7 @@ func (l *Leader) patchUnit(c *desk.Call, u *unit, p api.WorkPatch) {
 		d.Ops = u.movingOps(unit)
 	}
 	d.Ops = append(d.Ops, record.Put(key, record.MustEncode(unit)))
-	isMine := func(value []byte, found bool) bool {
-		rec, err := record.Decode[record.Unit](key, value)
-		return found && err == nil && rec.UID == unit.UID && bytes.Equal(rec.Document, unit.Document)
-	}
+	isMine := post.Wrote(key, func(rec record.Unit) bool { return rec.UID == unit.UID && bytes.Equal(rec.Document, unit.Document) })
 	finish := func(landed bool, rev resource.Revision, err error) {
 		u.finishWrite(writeChange)
 		switch {

@@ -48,51 +48,44 @@ func (l *Leader) cancelJob(j *job, wish record.Cancellation, done func(*api.Stat
 	}
 	j.beginWrite()
 	key := record.JobKey(rec.Namespace, rec.Name)
-	l.post.Settle(post.Decision{
-		Compares: []record.Compare{record.ModRevIs(key, j.stored)},
-		Ops:      []record.Op{record.Put(key, record.MustEncode(rec))},
-		Done: func(o txn.Outcome, rev resource.Revision, err error) {
-			j.finishWrite()
-			if d, waiting, ok := unheld(j); ok && o != txn.Landed && wish.Remove && errors.Is(err, record.ErrNoSpace) && !l.isAwaited(j) {
-				j.beginWrite()
+	l.post.Settle(post.Change(key, j.stored, rec, func(o txn.Outcome, rev resource.Revision, err error) {
+		j.finishWrite()
+		if d, waiting, ok := unheld(j); ok && o != txn.Landed && wish.Remove && errors.Is(err, record.ErrNoSpace) && !l.isAwaited(j) {
+			j.beginWrite()
+			for _, u := range waiting {
+				u.beginWrite(writeChange)
+				l.offer(u) // which holds the unit
+			}
+			d.Done = func(o txn.Outcome, _ resource.Revision, err error) {
+				j.finishWrite()
+				if o == txn.Landed {
+					l.forgetJob(j)
+					done(nil)
+					return
+				}
 				for _, u := range waiting {
-					u.beginWrite(writeChange)
-					l.offer(u) // which holds the unit
+					u.finishWrite(writeChange)
+					l.goOn(u)
 				}
-				d.Done = func(o txn.Outcome, _ resource.Revision, err error) {
-					j.finishWrite()
-					if o == txn.Landed {
-						l.forgetJob(j)
-						done(nil)
-						return
-					}
-					for _, u := range waiting {
-						u.finishWrite(writeChange)
-						l.goOn(u)
-					}
-					done(refusal.NotTaken("job "+rec.Name, "deletion", err))
-					l.notifyJob(j)
-				}
-				l.post.Settle(d, key, func(_ []byte, found bool) bool { return !found })
-				return
-			}
-			if o != txn.Landed {
-				done(refusal.NotTaken("job "+rec.Name, "cancellation", err))
+				done(refusal.NotTaken("job "+rec.Name, "deletion", err))
 				l.notifyJob(j)
-				return
 			}
-			j.keep(rec, rev)
-			for _, u := range j.units {
-				l.endSince(u, releaseOf(wish), wish.AskedMillis)
-			}
-			done(nil)
+			l.post.Settle(d, key, post.Removed)
+			return
+		}
+		if o != txn.Landed {
+			done(refusal.NotTaken("job "+rec.Name, "cancellation", err))
 			l.notifyJob(j)
-			l.finishJob(j)
-		},
-	}, key, func(value []byte, found bool) bool {
-		written, err := record.Decode[record.Job](key, value)
-		return found && err == nil && written.Cancelled != nil && *written.Cancelled == *rec.Cancelled
-	})
+			return
+		}
+		j.keep(rec, rev)
+		for _, u := range j.units {
+			l.endSince(u, releaseOf(wish), wish.AskedMillis)
+		}
+		done(nil)
+		l.notifyJob(j)
+		l.finishJob(j)
+	}, func(written record.Job) bool { return written.Cancelled != nil && *written.Cancelled == *rec.Cancelled }))
 }
 
 // unheld is the Txn of deletions alone, which a store without space takes, of a job

@@ -95,10 +95,7 @@ func (l *Leader) writeFailed(u *unit, kind record.EndKind, text string, again, t
 		l.post.Info("failed_before_start", "unit", u.path, "reason", unit.Reason)
 		then()
 	}
-	l.post.Settle(d, key, func(value []byte, found bool) bool {
-		rec, err := record.Decode[record.Unit](key, value)
-		return found && err == nil && api.Phase(rec.Phase) == api.Failed
-	})
+	l.post.Settle(d, key, post.Wrote(key, func(rec record.Unit) bool { return api.Phase(rec.Phase) == api.Failed }))
 }
 
 // finishOverdue goes on with the object of a unit that has failed: an allocation stays

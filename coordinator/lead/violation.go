@@ -86,10 +86,7 @@ func (l *Leader) writeViolation(n *node, v *record.Violation) {
 			n.setSpec(spec, rev)
 			l.setReady(n)
 		},
-	}, key, func(value []byte, found bool) bool {
-		written, err := record.Decode[record.NodeSpec](key, value)
-		return found && err == nil && written.Violation != nil && *written.Violation == *v
-	})
+	}, key, post.Wrote(key, func(written record.NodeSpec) bool { return written.Violation != nil && *written.Violation == *v }))
 }
 
 // violationAgain is the time between attempts to write an isolation while the

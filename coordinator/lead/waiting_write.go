@@ -97,10 +97,7 @@ func (l *Leader) tellWaiting(u *unit) bool {
 				l.notify(u)
 			}
 		},
-	}, key, func(value []byte, found bool) bool {
-		order, err := record.Decode[record.Order](key, value)
-		return found && err == nil && order.Waiting != nil && *order.Waiting == w
-	})
+	}, key, post.Wrote(key, func(order record.Order) bool { return order.Waiting != nil && *order.Waiting == w }))
 	return true
 }
 

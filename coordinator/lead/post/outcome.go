@@ -61,6 +61,27 @@ func (p *Post) Settle(d Decision, key string, mine func(value []byte, found bool
 	p.Submit(d)
 }
 
+// Wrote recognises the work of a decision by the value of a key.
+func Wrote[R record.Type](key string, same func(written R) bool) func(value []byte, found bool) bool {
+	return func(value []byte, found bool) bool {
+		written, err := record.Decode[R](key, value)
+		return found && err == nil && same(written)
+	}
+}
+
+// Removed recognises the work of a decision that deletes a key.
+func Removed(_ []byte, found bool) bool { return !found }
+
+// Change is the change of a record, for Settle: at is the store's revision of the record
+// before, and same recognises the change.
+func Change[R record.Type](key string, at resource.Revision, changed R, done func(txn.Outcome, resource.Revision, error), same func(written R) bool) (d Decision, of string, mine func([]byte, bool) bool) {
+	return Decision{
+		Compares: []record.Compare{record.ModRevIs(key, at)},
+		Ops:      []record.Op{record.Put(key, record.MustEncode(changed))},
+		Done:     done,
+	}, key, Wrote(key, same)
+}
+
 // isAsBefore reports whether a key that was read is at the revision from which the decision
 // was made: then the decision has not landed, also where the key has the value already.
 func (d *Decision) isAsBefore(key string, kv record.KV) bool {

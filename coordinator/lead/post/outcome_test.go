@@ -50,6 +50,42 @@ func TestADoubtIsSettledByAReading(t *testing.T) {
 	}
 }
 
+// TestTheChangeOfARecord: the Txn compares with the record before, and after a doubt the
+// change is known by the value.
+func TestTheChangeOfARecord(t *testing.T) {
+	key, seat := record.SeatsKey("t1"), func(node string) record.Seats { return record.Seats{Nodes: map[string]string{"tree": node}} }
+	text := func(node string) string { return string(record.MustEncode(seat(node))) }
+	for name, c := range map[string]struct {
+		stored string // while the first Txn has no answer; "": the Txn has landed
+		want   txn.Outcome
+	}{
+		"the Txn has landed":                {"", txn.Landed},
+		"the change by another Txn":         {text("b"), txn.Landed},
+		"another change":                    {text("c"), txn.Conflict},
+		"a value that no version can read":  {"{", txn.Conflict},
+		"a record of another kind of value": {`{"v":1,"unknown":{"tree":"b"}}`, txn.Conflict},
+	} {
+		o := newOffice(t)
+		o.put(key, text("a"))
+		var got []txn.Outcome
+		o.do(func() {
+			o.Settle(post.Change(key, o.keys[key].ModRev, seat("b"),
+				func(outcome txn.Outcome, _ resource.Revision, _ error) { got = append(got, outcome) },
+				func(written record.Seats) bool { return written.Nodes["tree"] == "b" }))
+		})
+		if c.stored != "" {
+			o.put(key, c.stored)
+		}
+		o.loses(c.stored == "")
+		if o.answers(); len(got) != 1 || got[0] != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+	if post.Removed(nil, true) || !post.Removed(nil, false) || post.Wrote(key, func(record.Seats) bool { return true })(nil, false) {
+		t.Error("a key that is there counts as removed, or a missing key as written")
+	}
+}
+
 // TestARefusalDecidesNothing: after a doubt the Txn without an answer may still
 // land, and a fence is needed all the same.
 func TestARefusalDecidesNothing(t *testing.T) {
