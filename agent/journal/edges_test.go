@@ -205,3 +205,15 @@ func TestABadRewriteChangesNoByte(t *testing.T) {
 		t.Errorf("after Close %d files are open", m.open)
 	}
 }
+
+// TestAUsedUpQuotaIsAFullDisk: the journal goes on, as without room.
+func TestAUsedUpQuotaIsAFullDisk(t *testing.T) {
+	for cause, full := range map[error]bool{unix.ENOSPC: true, unix.EDQUOT: true, unix.EIO: false, unix.EROFS: false} {
+		m := newMemFS()
+		j, _ := mustOpen(t, t.TempDir(), Options{FS: m})
+		m.fail["allocate"] = cause
+		if err := j.Append(make([]byte, MaxPayload)); errors.Is(err, ErrDiskFull) != full || errors.Is(err, ErrPoisoned) == full {
+			t.Errorf("%v while allocating: %v, want a full disk %t", cause, err, full)
+		}
+	}
+}
