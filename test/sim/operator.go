@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"strings"
 	"time"
 
 	"github.com/musterd/muster/agent/ledger"
@@ -69,27 +70,26 @@ func (t *term) reconcile(h *host) {
 	t.ask("the reconciliation of "+string(h.node), lead.ReconcileNode{Node: h.node, Options: o}, func(effect) { t.operating = false })
 }
 
-// endWhatCameBack ends a unit that an agent does not hold any more: it had
-// ended after the backup was made.
+// endWhatCameBack ends work with a unit, also of its growth, that an agent does not hold any
+// more: the unit had ended after the backup was made.
 func (t *term) endWhatCameBack() bool {
 	s := t.sim
 	for _, c := range s.live {
-		u, exists := s.unit(c)
-		if !exists || u.Phase != running || !s.checker.Back(u.TxID) || t.ending[u.TxID] {
-			continue
-		}
-		rec, _ := value[record.Tx](s.store, record.TxKey(u.TxID))
-		for _, m := range rec.Members {
-			h := s.host(m.Node)
-			if h.agent == nil || !h.agent.l.Known() || !t.hears(h) {
-				continue
-			}
-			if g, _ := h.agent.l.Lookup(u.TxID); !g.State.Holds() {
-				s.logf("%s: an operator ends %s, which is not held on %s", t.name, c.name, m.Node)
-				t.ending[u.TxID] = true
-				s.endAsked(c)
-				t.ask("the end of "+c.name, c.ending(0), func(effect) { delete(t.ending, u.TxID) })
-				return true
+		for _, kv := range s.store.all(strings.TrimSuffix(c.path().Key(), "0")) {
+			u := s.store.units.of(kv)
+			rec, _ := value[record.Tx](s.store, record.TxKey(u.TxID))
+			for _, m := range rec.Members {
+				h := s.host(m.Node)
+				if u.Phase != running || !s.checker.Back(u.TxID) || t.ending[u.TxID] || h.agent == nil || !h.agent.l.Known() || !t.hears(h) {
+					continue
+				}
+				if g, _ := h.agent.l.Lookup(u.TxID); !g.State.Holds() {
+					s.logf("%s: an operator ends %s, which is not held on %s", t.name, c.name, m.Node)
+					t.ending[u.TxID] = true
+					s.endAsked(c)
+					t.ask("the end of "+c.name, c.ending(0), func(effect) { delete(t.ending, u.TxID) })
+					return true
+				}
 			}
 		}
 	}
