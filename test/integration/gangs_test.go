@@ -95,7 +95,7 @@ func TestHigherPriorityStartsFirstAndEqualsInTheOrderOfArrival(t *testing.T) {
 	d := startDGX(t)
 	prioritized := func(name string, priority int32) *api.Job {
 		j := gang(name, 4, gpus(8))
-		j.Spec.Priority = &priority
+		j.Spec.Priority, j.Spec.Template.Spec.PreemptionPolicy = &priority, api.PreemptNever
 		return j
 	}
 	d.submit(prioritized("running", 1))

@@ -60,9 +60,12 @@ func TestTheExampleOfTheDesign(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	last, err := client.Allocations("ml-team").WaitFor(t.Context(), "training-job-1", sdk.Deleted[api.Allocation])
+	last, err := client.Allocations("ml-team").Get(t.Context(), "training-job-1", sdk.GetOptions{})
 	if err != nil {
-		t.Fatalf("the example's allocation is still there: %+v, %v", last, err)
+		t.Fatal(err)
+	}
+	if grace := last.Metadata.DeletionGracePeriodSeconds; last.Status.Phase != api.Terminating || grace == nil || *grace != 30 {
+		t.Errorf("the example's allocation is %s with the grace %v, want Terminating: the grace that the example writes is kept", last.Status.Phase, grace)
 	}
 }
 
