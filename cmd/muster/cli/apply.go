@@ -169,12 +169,9 @@ func (a *app) carryOut(ctx context.Context, o object, change map[string]any, ver
 		got, err := at.Replace(ctx, o.Object)
 		return object{Object: got}, err
 	}
-	metadata, _ := change["metadata"].(map[string]any)
-	if metadata == nil {
-		metadata = map[string]any{}
-		change["metadata"] = metadata
+	if metadata, ok := change["metadata"].(map[string]any); ok { // as each change has
+		metadata["resourceVersion"] = version
 	}
-	metadata["resourceVersion"] = version
 	patch, err := json.Marshal(change)
 	if err != nil {
 		return object{}, fmt.Errorf("encode the patch: %w", err)
@@ -187,15 +184,10 @@ func (a *app) carryOut(ctx context.Context, o object, change map[string]any, ver
 func essence(o object) []byte {
 	m := o.meta()
 	e := struct {
-		Labels, Annotations map[string]string
-		Spec                any
+		Labels      map[string]string `json:",omitempty"`
+		Annotations map[string]string `json:",omitempty"`
+		Spec        any
 	}{Labels: m.Labels, Annotations: m.Annotations, Spec: o.kind().entry().spec(o)}
-	if len(e.Labels) == 0 {
-		e.Labels = nil
-	}
-	if len(e.Annotations) == 0 {
-		e.Annotations = nil
-	}
 	raw, _ := json.Marshal(e) // strings and numbers always encode
 	return raw
 }

@@ -51,8 +51,8 @@ func workChange(o, current object) (map[string]any, error) {
 }
 
 // specChangeOf takes workFields out of two specifications and returns those that
-// differ, as the first has them. A field that the document does not have stays as it
-// is: its value may be the server's.
+// differ, as the first has them. A field missing in the document stays as it is: its
+// value may be the server's, as those of priority and preemption.
 func specChangeOf(want, have any) map[string]any {
 	w, _ := want.(map[string]any)
 	h, _ := have.(map[string]any)
@@ -64,6 +64,18 @@ func specChangeOf(want, have any) map[string]any {
 		delete(w, field)
 		delete(h, field)
 	}
+	for _, in := range [][2]map[string]any{{w, h}, {templateOf(w), templateOf(h)}} {
+		maps.DeleteFunc(in[1], func(field string, _ any) bool {
+			_, is := in[0][field]
+			return !is && (strings.HasPrefix(field, "priority") || field == "preemptionPolicy")
+		})
+	}
+	return spec
+}
+
+func templateOf(spec map[string]any) map[string]any {
+	template, _ := spec["template"].(map[string]any)
+	spec, _ = template["spec"].(map[string]any)
 	return spec
 }
 
@@ -116,10 +128,10 @@ func nodeChange(o object, current *api.Node) (map[string]any, error) {
 	if len(annotations) > 0 {
 		metadata["annotations"] = annotations
 	}
-	if has["taints"] && !slices.Equal(wanted.Spec.Taints, current.Spec.Taints) {
+	if has["taints"] != nil && !slices.Equal(wanted.Spec.Taints, current.Spec.Taints) {
 		spec["taints"] = append([]api.Taint{}, wanted.Spec.Taints...)
 	}
-	if has["unschedulable"] && wanted.Spec.Unschedulable != current.Spec.Unschedulable {
+	if has["unschedulable"] != nil && wanted.Spec.Unschedulable != current.Spec.Unschedulable {
 		spec["unschedulable"] = wanted.Spec.Unschedulable
 	}
 	if len(metadata)+len(spec) == 0 {
@@ -135,18 +147,13 @@ func valueOrNil(value string, is bool) any {
 	return value
 }
 
-// specFields are the fields that the spec of a document has, with any
-// values.
-func specFields(doc []byte) map[string]bool {
+// specFields are the fields in the spec of a document.
+func specFields(doc []byte) map[string]json.RawMessage {
 	var d struct {
 		Spec map[string]json.RawMessage `json:"spec"`
 	}
 	_ = json.Unmarshal(doc, &d) // it was decoded already
-	fields := map[string]bool{}
-	for name := range d.Spec {
-		fields[name] = true
-	}
-	return fields
+	return d.Spec
 }
 
 // fieldChange is the first field, in order of the names, that two documents do

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -127,5 +128,34 @@ func TestWhatGetPrintsCanBeAppliedAndSubmittedAgain(t *testing.T) {
 	list := must("", "get", "jobs,allocations", "-o", "yaml", "-l", "team=ml")
 	if got := must(list, "apply", "-f", "-"); strings.Count(got, "unchanged\n") < 2 || strings.Contains(got, "configured") || strings.Contains(got, "created") {
 		t.Errorf("a list applied as it is printed:\n%s", got)
+	}
+}
+
+// TestADocumentWithoutThePriorityOfItsClassCanBeAppliedAgain: the server fills in the values of
+// a priority class, and a document without them is no change.
+func TestADocumentWithoutThePriorityOfItsClassCanBeAppliedAgain(t *testing.T) {
+	for name, c := range map[string]struct{ first, then, stdout, stderr string }{
+		"the default class, a job":          {"", "", " unchanged\n", ""},
+		"a class by name":                   {", priorityClass: x", ", priorityClass: x", " unchanged\n", ""},
+		"a class by name is left out":       {", priorityClass: x", "", " unchanged\n", ""},
+		"the values as the server has them": {"", ", priorityClass: x, priority: 7", " unchanged\n", ""},
+		"another number":                    {", priorityClass: x", ", priority: 8", "", "spec.priority: 7 cannot become 8"},
+		"another class":                     {"", ", priorityClass: critical", "", `spec.priorityClass: "x" cannot become "critical"`},
+	} {
+		for kind, doc := range map[string]string{
+			api.KindAllocation: "kind: Allocation\nmetadata: {name: a}\nspec: {resources: {requests: {cpu: 100m}}%s}\n",
+			api.KindJob:        "kind: Job\nmetadata: {name: a}\nspec: {template: {spec: {resources: {requests: {cpu: 100m}}}}%s}\n",
+		} {
+			t.Run(name+", "+kind, func(t *testing.T) {
+				s := newShell(t, newServer(t))
+				if code, _, stderr := s.run(t.Context(), samples[api.KindPriorityClass]+"---\n"+fmt.Sprintf(doc, c.first), "apply", "-f", "-"); code != ExitDone {
+					t.Fatal(stderr)
+				}
+				_, stdout, stderr := s.run(t.Context(), fmt.Sprintf(doc, c.then), "apply", "-f", "-")
+				if !strings.HasSuffix(stdout, c.stdout) || !strings.Contains(stderr, c.stderr) {
+					t.Errorf("applied again: %q and %q, want %q and %q", stdout, stderr, c.stdout, c.stderr)
+				}
+			})
+		}
 	}
 }
