@@ -17,6 +17,7 @@ import (
 type tx struct {
 	record   *record.Tx
 	revision resource.Revision
+	unit     *unit // as at the end, for a row behind the end
 }
 
 // takeTx takes a transaction's record. One that was aborted has never held anything,
@@ -44,7 +45,7 @@ func (n *Narrator) takeTx(c *change, e record.Event) error {
 		return nil
 	}
 	n.touchTx(c, id)
-	n.txs[id] = &tx{rec, e.KV.ModRev}
+	n.txs[id] = &tx{record: rec, revision: e.KV.ModRev}
 	if n.of[rec.UnitUID] == nil {
 		n.of[rec.UnitUID] = map[resource.TxID]bool{}
 	}
@@ -83,13 +84,23 @@ func (n *Narrator) Live() []history.Grant {
 }
 
 // tellTx makes the rows of a transaction that has changed. A record that had ended before
-// says nothing new.
+// makes a row again only for the instants of freed nodes: the commit
+// of the next holder may write these behind the end.
 func (n *Narrator) tellTx(c *change, id resource.TxID) {
 	before, t := c.txs[id], n.txs[id]
-	if t == nil || before != nil && before.record.State.Terminal() {
+	if t == nil {
 		return
 	}
 	u := n.unitOf(c, t)
+	if before != nil && before.record.State.Terminal() {
+		if u = cmp.Or(u, t.unit); c.freed[id] && u != nil {
+			n.out.grants.put(id, n.grantRow(c, id, t, u))
+		}
+		return
+	}
+	if t.record.State.Terminal() {
+		t.unit = u
+	}
 	n.out.grants.put(id, n.grantRow(c, id, t, u))
 	switch {
 	case t.record.Evicted:

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/musterd/muster/coordinator/history"
 	"github.com/musterd/muster/coordinator/history/narrate"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/grant"
@@ -65,6 +66,37 @@ func TestMembersThatEndAtDifferentTimes(t *testing.T) {
 	whole.LoadAll(kvs, k.at)
 	if d := cmp.Diff(followed, whole.Take().Grants); d != "" {
 		t.Errorf("(-followed +read)\n%s", d)
+	}
+}
+
+// TestAFreedNodeBehindTheEnd: the commit of the next holder may write the instant of a freed
+// node behind the end of the record, when the unit is gone.
+func TestAFreedNodeBehindTheEnd(t *testing.T) {
+	k, u, rec := newKeys(), unit(), committed(5)
+	u.Members, u.TxID = 2, tx
+	rec.Members = append(rec.Members, record.Placement{Member: 1, Node: "n2", Assignment: rec.Members[0].Assignment})
+	ready := record.Ready{AtMillis: began + 6000}
+	k.write(record.MustPutRecord(u.Path().Key(), u), record.MustPutRecord(record.TxKey(tx), rec), record.MustPutRecord(record.ReadyKey(tx), ready))
+	rec.State, rec.EndingMillis, rec.EndedMillis = grant.RecordReleased, began+10_000, began+65_000
+	k.write(record.MustPutRecord(record.TxKey(tx), rec), record.Delete(u.Path().Key()))
+	end := k.n.Take().Grants
+	if len(end) != 1 || !end[0].Members[1].Ended.IsZero() || !end[0].Ended.Equal(at(65)) {
+		t.Fatalf("at the end: %+v", end)
+	}
+	ready.SignaledMillis = began + 9000
+	if k.write(record.MustPutRecord(record.ReadyKey(tx), ready)); len(k.n.Take().Grants) > 0 {
+		t.Error("a row behind the end for no instant of a node")
+	}
+	ready.Freed = []record.FreedNode{{Node: "n2", AtMillis: began + 20_000}}
+	k.write(record.MustPutRecord(record.ReadyKey(tx), ready))
+	want := end[0]
+	want.Members[1].Ended, want.Signaled, want.Revision = at(20), at(9), k.at
+	if d := cmp.Diff([]history.Grant{want}, k.n.Take().Grants); d != "" || k.n.IsPartial(tx) {
+		t.Errorf("behind the end, without the unit's request %t (-want +got)\n%s", k.n.IsPartial(tx), d)
+	}
+	k.write(record.Delete(record.TxKey(tx)), record.Delete(record.ReadyKey(tx)))
+	if b := k.n.Take(); len(b.Grants) > 0 {
+		t.Errorf("a record that is collected: %+v", b.Grants)
 	}
 }
 

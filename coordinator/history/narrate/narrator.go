@@ -120,6 +120,7 @@ type change struct {
 	waits  map[string]place
 	jobs   map[string]*job
 	txs    map[resource.TxID]*tx
+	freed  map[resource.TxID]bool // with other instants of freed nodes
 	nodes  map[resource.NodeID]*node
 	quotas map[string]*quota
 	owned  map[string]bool // namespaces whose owner has changed
@@ -129,7 +130,7 @@ type change struct {
 func (n *Narrator) begin(at resource.Revision) *change {
 	n.revision = at
 	return &change{
-		revision: at, units: map[string]*unit{}, waits: map[string]place{}, jobs: map[string]*job{}, txs: map[resource.TxID]*tx{},
+		revision: at, units: map[string]*unit{}, waits: map[string]place{}, jobs: map[string]*job{}, txs: map[resource.TxID]*tx{}, freed: map[resource.TxID]bool{},
 		nodes: map[resource.NodeID]*node{}, quotas: map[string]*quota{}, owned: map[string]bool{}, names: map[resource.Name]bool{},
 	}
 }

@@ -2,6 +2,7 @@ package narrate
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"github.com/musterd/muster/api"
@@ -126,6 +127,7 @@ func (n *Narrator) takeReady(c *change, e record.Event) error {
 	n.ready[id] = ready{rec.AtMillis, rec.SignaledMillis, e.KV.ModRev}
 	c.note(instant(rec.AtMillis))
 	c.note(instant(rec.SignaledMillis))
+	c.freed[id] = !slices.Equal(n.freed[id], rec.Freed)
 	delete(n.freed, id)
 	for _, f := range rec.Freed {
 		if n.freed == nil {

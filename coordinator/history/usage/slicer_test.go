@@ -145,6 +145,31 @@ func TestWhatWasMeasuredComesWithTheEnd(t *testing.T) {
 	}
 }
 
+// TestAnEndThatIsToldAgain: the slices of a member become shorter, however late the earlier
+// end is known, and whoever has written the slices.
+func TestAnEndThatIsToldAgain(t *testing.T) {
+	for name, later := range map[string]bool{"the same slicer": false, "a slicer that begins later": true} {
+		s, table := usage.NewSlicer(nil, nil, start), kept{}
+		g := grantOf(start.Add(10*time.Minute), time.Time{})
+		table.write(s.Follow(history.Batch{At: g.Committed, Grants: []history.Grant{g}}))
+		for n := 11; n <= 130; n++ {
+			table.write(s.Follow(history.Batch{At: minute(n)}))
+		}
+		g.Ended = minute(131)
+		table.write(s.Follow(history.Batch{At: g.Ended, Grants: []history.Grant{g}}))
+		if later {
+			s = usage.NewSlicer(nil, nil, minute(135))
+		}
+		g.Members[0].Ended = minute(130).Add(30 * time.Second)
+		table.write(s.Follow(history.Batch{At: minute(140), Grants: []history.Grant{g}}))
+		want := kept{}
+		want.write(nil, usage.Slices(g, minute(140)))
+		if d := gocmp.Diff(want, table); d != "" || len(table) == 0 {
+			t.Errorf("%s (-want +got)\n%s", name, d)
+		}
+	}
+}
+
 func TestExitsThatCannotBeReadMeasureNothing(t *testing.T) {
 	for _, exits := range []string{"", "{", `[{"member":7,"use":{"cpuMillis":1}}]`, `[{"member":0,"use":{"cpuMillis":-1}}]`, `[{"member":0}]`} {
 		g := grantOf(start, start.Add(time.Minute))
