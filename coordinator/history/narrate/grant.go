@@ -17,7 +17,6 @@ import (
 type tx struct {
 	record   *record.Tx
 	revision resource.Revision
-	unit     *unit // as at the end, for a row behind the end
 }
 
 // takeTx takes a transaction's record. One that was aborted has never held anything,
@@ -35,6 +34,7 @@ func (n *Narrator) takeTx(c *change, e record.Event) error {
 			}
 		}
 		delete(n.txs, id)
+		delete(n.ended, id)
 		return nil
 	}
 	rec, err := decode[record.Tx](e.KV)
@@ -45,7 +45,7 @@ func (n *Narrator) takeTx(c *change, e record.Event) error {
 		return nil
 	}
 	n.touchTx(c, id)
-	n.txs[id] = &tx{record: rec, revision: e.KV.ModRev}
+	n.txs[id] = &tx{rec, e.KV.ModRev}
 	if n.of[rec.UnitUID] == nil {
 		n.of[rec.UnitUID] = map[resource.TxID]bool{}
 	}
@@ -93,13 +93,16 @@ func (n *Narrator) tellTx(c *change, id resource.TxID) {
 	}
 	u := n.unitOf(c, t)
 	if before != nil && before.record.State.Terminal() {
-		if u = cmp.Or(u, t.unit); c.freed[id] && u != nil {
+		if u = cmp.Or(u, n.ended[id]); c.freed[id] && u != nil {
 			n.out.grants.put(id, n.grantRow(c, id, t, u))
 		}
 		return
 	}
-	if t.record.State.Terminal() {
-		t.unit = u
+	if t.record.State.Terminal() && len(t.record.Members) > 1 {
+		if n.ended == nil {
+			n.ended = map[resource.TxID]*unit{}
+		}
+		n.ended[id] = u
 	}
 	n.out.grants.put(id, n.grantRow(c, id, t, u))
 	switch {

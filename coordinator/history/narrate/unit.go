@@ -127,7 +127,12 @@ func (n *Narrator) takeReady(c *change, e record.Event) error {
 	n.ready[id] = ready{rec.AtMillis, rec.SignaledMillis, e.KV.ModRev}
 	c.note(instant(rec.AtMillis))
 	c.note(instant(rec.SignaledMillis))
-	c.freed[id] = !slices.Equal(n.freed[id], rec.Freed)
+	if !slices.Equal(n.freed[id], rec.Freed) {
+		if c.freed == nil {
+			c.freed = map[resource.TxID]bool{}
+		}
+		c.freed[id] = true
+	}
 	delete(n.freed, id)
 	for _, f := range rec.Freed {
 		if n.freed == nil {
