@@ -1,8 +1,8 @@
 // Package admission decides with which labels and with how much capacity a node
 // takes part. Labels come in two layers, the agent's and the operators', below
 // those that follow from the registration; capacity that grows may wait for an
-// operator, while the node gives the approved part. Which node takes which work is place's to decide, and where layers
-// and approvals are kept is the store's.
+// operator, while the node gives the approved part. Which node takes which work is
+// place's to decide, and where layers and approvals are kept is the store's.
 //
 // Pure: no clock, no I/O.
 package admission

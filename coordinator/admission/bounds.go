@@ -72,18 +72,7 @@ func IsForeign(spec record.NodeSpec) bool {
 	return len(models) > 0 && len(spec.Approved.Models) > 0 && inBoth(models, spec.Approved.Models) == 0
 }
 
-// hasGrown reports whether UnapprovedOf is not zero.
-func hasGrown(spec record.NodeSpec) bool {
-	if spec.Approved == nil {
-		return false
-	}
-	for name, amount := range spec.Capacity {
-		if exceedsApproved(name, amount, spec.Approved.Amounts) {
-			return true
-		}
-	}
-	return modelsExceed(RegisteredCapacity(spec).Models, spec.Approved.Models)
-}
+func hasGrown(spec record.NodeSpec) bool { return !UnapprovedOf(spec).IsZero() }
 
 // exceedsApproved reports whether an amount is growth.
 func exceedsApproved(name resource.Name, amount int64, approved resource.Vector) bool {

@@ -108,11 +108,11 @@ func (c *choice) count(model string) (whole, mig int) {
 	return whole, mig
 }
 
-// take takes the least useful device in MIG mode, or whole device, of a model, "" for any: a device of the kubelet's pool, which takes no new work anyway, then a sick device,
-// then a free device, then the device with the greatest free part. Among sick
-// devices, and among free devices, those of the earlier choice come first. Among
-// equal devices comes the device with the weakest links to the other whole devices left,
-// then the last.
+// take takes the least useful device in MIG mode, or whole device, of a model, "" for any: a
+// device of the kubelet's pool, which takes no new work anyway, then a sick device, then a free
+// device, then the device with the greatest free part. Among sick devices, and among free
+// devices, those of the earlier choice come first. Among equal devices comes the device with
+// the weakest links to the other whole devices left, then the last.
 func (c *choice) take(mig bool, model string) {
 	rank := func(i int) int {
 		d := &c.devices[i]

@@ -21,11 +21,9 @@ func NewestInstant(lists ...[]KV) (newest int64) {
 	for _, kvs := range lists {
 		for i := range kvs {
 			if bytes.Contains(kvs[i].Value, freedField) {
-				r, err := Decode[Ready](kvs[i].Key, kvs[i].Value)
+				r, _ := Decode[Ready](kvs[i].Key, kvs[i].Value) // empty for other records
 				for _, f := range r.Freed {
-					if err == nil {
-						newest = max(newest, f.AtMillis)
-					}
+					newest = max(newest, f.AtMillis)
 				}
 			}
 			for _, field := range pastInstants {

@@ -59,9 +59,6 @@ func (s sighted) ExplainAllocation(ctx context.Context, namespace, name string, 
 	return charged(ctx, s.charger, question, 0, func() (*api.Explanation, error) { return s.Service.ExplainAllocation(ctx, namespace, name, o) })
 }
 
-// mostUnits bounds the cost of a patch: a job has no more members.
-const mostUnits = 4096
-
 // PatchJob implements Jobs. Another number of members costs the difference, and another
 // change of the specification all members.
 func (s sighted) PatchJob(ctx context.Context, namespace, name string, p api.WorkPatch) (*api.Job, error) {
@@ -72,22 +69,22 @@ func (s sighted) PatchJob(ctx context.Context, namespace, name string, p api.Wor
 	return charged(ctx, s.charger, units, 0, func() (*api.Job, error) { return s.Service.PatchJob(ctx, namespace, name, p) })
 }
 
-// changed is the cost of a patch of a job's specification; 0 for a bad patch.
+// changed is the cost of a patch of a job's specification; 0 for a refused patch.
 func changed(ctx context.Context, from Service, namespace, name string, patch []byte) int {
 	j, err := from.GetJob(ctx, namespace, name, 0)
 	if err != nil {
 		return 0
 	}
-	var next api.Job // others hold the specification of j
+	next := api.Job{Metadata: j.Metadata} // others hold the specification of j
 	text, err := json.Marshal(j.Spec)
-	if err != nil || json.Unmarshal(text, &next.Spec) != nil || json.Unmarshal(patch, &next.Spec) != nil {
+	if err != nil || json.Unmarshal(text, &next.Spec) != nil || json.Unmarshal(patch, &next.Spec) != nil || next.Validate() != nil {
 		return 0
 	}
 	units := next.Members() - j.Members()
 	if units == 0 {
 		units = j.Members()
 	}
-	return min(max(units, -units), mostUnits)
+	return max(units, -units)
 }
 
 // members is the number of members of a job, 0 where the job cannot be read.

@@ -77,7 +77,8 @@ func TestARequestCostsItsMembers(t *testing.T) {
 		"one more":                    {patch(fmt.Sprintf(`{"parallelism":%d}`, members+1)), 1},
 		"as many members":             {patch(fmt.Sprintf(`{"parallelism":%d}`, members)), members},
 		"fewer members":               {patch(`{"parallelism":1}`), members - 1},
-		"too many members":            {patch(`{"parallelism":1000000000}`), 4096}, // the request is refused
+		"too many members":            {patch(`{"parallelism":1000000000}`), 0}, // the request is refused
+		"no members":                  {patch(`{"parallelism":0}`), 0},
 		"a suspension":                {patch(`{"suspend":true}`), members},
 		"another queue":               {patch(`{"queue":"default"}`), members},
 		"more members in a new queue": {patch(`{"queue":"default","parallelism":50}`), 10},

@@ -149,12 +149,12 @@ func isConflict(err error) bool {
 
 // changeOf returns the merge patch that makes an object equal to a document,
 // nil where it is so already. The patch of a kind that is replaced is not used.
-func changeOf(o, current object) (map[string]any, error) {
+func changeOf(o, current object) (*patch, error) {
 	switch {
 	case o.Kind.Replaced && bytes.Equal(essence(o), essence(current)):
 		return nil, nil
 	case o.Kind.Replaced:
-		return map[string]any{}, nil
+		return &patch{}, nil
 	case as[api.Node](o) != nil:
 		return nodeChange(o, as[api.Node](current))
 	}
@@ -162,21 +162,19 @@ func changeOf(o, current object) (map[string]any, error) {
 }
 
 // carryOut makes a change from one version of the object.
-func (a *app) carryOut(ctx context.Context, o object, change map[string]any, version string) (object, error) {
+func (a *app) carryOut(ctx context.Context, o object, change *patch, version string) (object, error) {
 	at := a.at(o.kind(), o.meta().Namespace)
 	if o.Kind.Replaced {
 		o.meta().ResourceVersion = version
 		got, err := at.Replace(ctx, o.Object)
 		return object{Object: got}, err
 	}
-	if metadata, ok := change["metadata"].(map[string]any); ok { // as each change has
-		metadata["resourceVersion"] = version
-	}
-	patch, err := json.Marshal(change)
+	change.Metadata["resourceVersion"] = version
+	body, err := json.Marshal(change)
 	if err != nil {
 		return object{}, fmt.Errorf("encode the patch: %w", err)
 	}
-	got, err := at.Patch(ctx, o.meta().Name, patch)
+	got, err := at.Patch(ctx, o.meta().Name, body)
 	return object{Object: got}, err
 }
 

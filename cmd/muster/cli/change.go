@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -16,10 +17,17 @@ import (
 // change.
 var workFields = []string{"suspend", "queue", "parallelism"}
 
+// patch is a merge patch.
+type patch struct {
+	Metadata map[string]any `json:"metadata"`
+	Spec     map[string]any `json:"spec,omitempty"`
+}
+
 // workChange returns the merge patch of an allocation or a job: the labels and
 // annotations become those of the document, and so do workFields. A document whose
 // spec differs otherwise is refused by its first field that does, with both values.
-func workChange(o, current object) (map[string]any, error) {
+func workChange(o, current object) (*patch, error) {
+	completeBy(o, current)
 	want, err := plain(o.kind().entry().spec(o))
 	if err != nil {
 		return nil, err
@@ -43,16 +51,12 @@ func workChange(o, current object) (map[string]any, error) {
 	if len(metadata)+len(spec) == 0 {
 		return nil, nil
 	}
-	change := map[string]any{"metadata": metadata}
-	if len(spec) > 0 {
-		change["spec"] = spec
-	}
-	return change, nil
+	return &patch{metadata, spec}, nil
 }
 
 // specChangeOf takes workFields out of two specifications and returns those that
 // differ, as the first has them. A field missing in the document stays as it is: its
-// value may be the server's, as those of priority and preemption.
+// value may be the server's.
 func specChangeOf(want, have any) map[string]any {
 	w, _ := want.(map[string]any)
 	h, _ := have.(map[string]any)
@@ -64,19 +68,24 @@ func specChangeOf(want, have any) map[string]any {
 		delete(w, field)
 		delete(h, field)
 	}
-	for _, in := range [][2]map[string]any{{w, h}, {templateOf(w), templateOf(h)}} {
-		maps.DeleteFunc(in[1], func(field string, _ any) bool {
-			_, is := in[0][field]
-			return !is && (strings.HasPrefix(field, "priority") || field == "preemptionPolicy")
-		})
-	}
 	return spec
 }
 
-func templateOf(spec map[string]any) map[string]any {
-	template, _ := spec["template"].(map[string]any)
-	spec, _ = template["spec"].(map[string]any)
-	return spec
+// completeBy gives a document the object's priority, class and preemption policy, where the
+// document leaves them out: the server had them from a class.
+func completeBy(o, current object) {
+	var number *int32
+	var class, policy string
+	specOf(current).CompleteBy(func(n **int32, c, p *string) { number, class, policy = *n, *c, *p })
+	specOf(o).CompleteBy(func(n **int32, c, p *string) { *n, *c, *p = cmp.Or(*n, number), cmp.Or(*c, class), cmp.Or(*p, policy) })
+}
+
+// specOf is the specification of an allocation or a job.
+func specOf(o object) interface{ CompleteBy(api.FillPriority) } {
+	if j := as[api.Job](o); j != nil {
+		return &j.Spec
+	}
+	return &as[api.Allocation](o).Spec
 }
 
 // mapChange is the merge patch that makes one map of another, nil for none.
@@ -100,7 +109,7 @@ func mapChange(want, have map[string]string) map[string]*string {
 
 // nodeChange returns the merge patch of a node: the labels, annotations, taints
 // and unschedulable that the document has are set, the others stay.
-func nodeChange(o object, current *api.Node) (map[string]any, error) {
+func nodeChange(o object, current *api.Node) (*patch, error) {
 	wanted := as[api.Node](o)
 	metadata, spec := map[string]any{}, map[string]any{}
 	labels := map[string]string{}
@@ -137,7 +146,7 @@ func nodeChange(o object, current *api.Node) (map[string]any, error) {
 	if len(metadata)+len(spec) == 0 {
 		return nil, nil
 	}
-	return map[string]any{"metadata": metadata, "spec": spec}, nil
+	return &patch{metadata, spec}, nil
 }
 
 func valueOrNil(value string, is bool) any {

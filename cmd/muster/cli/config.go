@@ -16,24 +16,13 @@ import (
 // configCommand holds the verbs of the context file. None of them talks to a
 // server.
 func (a *app) configCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return parent(&cobra.Command{
 		Use:   "config",
 		Short: "Show, choose and change contexts: the servers that muster talks to, by name",
 		Long: "config keeps contexts by name: each has a server's address, a token, a namespace and the\n" +
 			"authorities that the server is trusted by. The current context is used unless --context names\n" +
 			"another. The file is that of MUSTER_CONTEXT, else muster/context.json in the user's config folder.",
-		Args: verbArguments,
-	}
-	cmd.SuggestionsMinimumDistance = 2
-	return parent(cmd, a.getContextsCommand(), a.currentContextCommand(), a.useContextCommand(), a.setContextCommand(), a.deleteContextCommand(), a.viewContextsCommand())
-}
-
-// verbArguments refuses an argument where a verb is wanted.
-func verbArguments(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	return unknownVerb(cmd, args[0])
+	}, a.getContextsCommand(), a.currentContextCommand(), a.useContextCommand(), a.setContextCommand(), a.deleteContextCommand(), a.viewContextsCommand())
 }
 
 // contexts reads the file; a missing one has no contexts.

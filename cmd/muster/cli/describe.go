@@ -407,7 +407,11 @@ func deviceTable(o *api.Node) *table {
 		}
 		reason := d.HealthReason
 		if d.Withheld {
-			reason = join("withheld by an operator"+map[string]string{"AwaitingApproval": ", or until its growth is approved"}[o.Status.Phase], reason)
+			by := "withheld by an operator"
+			if o.Status.Phase == "AwaitingApproval" {
+				by += ", or until its growth is approved"
+			}
+			reason = join(by, reason)
 		}
 		t.add(strconv.Itoa(d.Index), d.UUID, d.Model, humanAmount(resource.Memory, d.Memory), memoryUsed(d.MemoryUsed), use(d.UsePercent),
 			strconv.Itoa(d.NUMANode), d.Health, free, reason)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -153,14 +154,26 @@ func TestARunEndsWithTheExitCodeOfItsJob(t *testing.T) {
 
 // TestAGroupOfCommandsRefusesUnknownCommands: cobra by itself shows the help and ends with 0.
 func TestAGroupOfCommandsRefusesUnknownCommands(t *testing.T) {
+	s := newShell(t, newServer(t))
+	groups := 0
 	var walk func(*cobra.Command)
 	walk = func(c *cobra.Command) {
-		if c.HasSubCommands() && !c.Runnable() && c.HasParent() {
-			t.Errorf("%s: make the command by parent", c.CommandPath())
+		if c.HasSubCommands() {
+			groups++
+			path := strings.Fields(c.CommandPath())[1:]
+			code, _, stderr := s.run(t.Context(), "", append(slices.Clone(path), "nosuch")...)
+			if code != ExitMisused || !strings.Contains(stderr, `unknown command "nosuch"`) {
+				t.Errorf("%s nosuch: exit %d, %q; want %d and the unknown command: make the command by parent", c.CommandPath(), code, stderr, ExitMisused)
+			}
+			if code, stdout, _ := s.run(t.Context(), "", path...); code != ExitDone || !strings.Contains(stdout, "Available Commands") {
+				t.Errorf("%s: exit %d, %q; want the help", c.CommandPath(), code, stdout)
+			}
 		}
 		for _, sub := range c.Commands() {
 			walk(sub)
 		}
 	}
-	walk(New(Program{}))
+	if walk(New(Program{})); groups < 10 {
+		t.Errorf("%d groups of commands", groups)
+	}
 }

@@ -12,7 +12,7 @@ import (
 
 // referenceCommands describe Muster itself and need no server.
 func (a *app) referenceCommands() []*cobra.Command {
-	return []*cobra.Command{a.explainCommand(), manual.Command(a.Version)}
+	return []*cobra.Command{a.explainCommand(), parent(manual.Command(a.Version))}
 }
 
 func (a *app) explainCommand() *cobra.Command {

@@ -14,15 +14,12 @@ import (
 )
 
 func (a *app) kubeletCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return parent(&cobra.Command{
 		Use:   "kubelet",
 		Short: "Give devices of a host to its kubelet, and take them back",
 		Long: "kubelet is about the devices that a host's kubelet hands out to pods, by Muster's device plugin.\n" +
 			"docs/kubernetes.md explains it.",
-		Args: verbArguments,
-	}
-	cmd.SuggestionsMinimumDistance = 2
-	return parent(cmd, a.kubeletPoolCommand())
+	}, a.kubeletPoolCommand())
 }
 
 func (a *app) kubeletPoolCommand() *cobra.Command {

@@ -50,12 +50,15 @@ func Usage(err error) error { return usageError{err} }
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
 // parent makes cmd the parent of commands: alone cmd shows the help, and an unknown command is
-// wrong usage. cobra by itself ends with 0 there.
+// wrong usage, with the commands of like names. cobra by itself ends with 0 there.
 func parent(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
-	if cmd.Args == nil {
-		cmd.Args = arguments(cobra.NoArgs)
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		return unknownVerb(cmd, args[0])
 	}
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	cmd.RunE, cmd.SuggestionsMinimumDistance = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }, 2
 	cmd.AddCommand(commands...)
 	return cmd
 }
@@ -68,8 +71,6 @@ func arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
 		switch {
 		case err == nil:
 			return nil
-		case cmd.HasSubCommands():
-			return usageError{err}
 		case want == "":
 			return usagef("want no arguments, got %q", args)
 		case len(args) == 0:
@@ -134,36 +135,28 @@ func asKubectl(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 	return pflag.NormalizedName(name)
 }
 
-// unknownVerb refuses the first argument of the program itself.
-func unknownVerb(root *cobra.Command, verb string) error {
-	if near := root.SuggestionsFor(verb); len(near) > 0 {
+// unknownVerb refuses an argument in the place of a command of a parent.
+func unknownVerb(parent *cobra.Command, verb string) error {
+	if near := parent.SuggestionsFor(verb); len(near) > 0 {
 		return usagef("unknown command %q, did you mean %s?", verb, strings.Join(near, " or "))
 	}
 	return usagef("unknown command %q", verb)
 }
 
 func (a *app) root(extra []*cobra.Command) *cobra.Command {
-	root := &cobra.Command{
+	root := parent(&cobra.Command{
 		Use:   "muster",
 		Short: "Allocate GPUs, CPUs and NUMA memory over a cluster of hosts",
 		Long: "muster submits work to a Muster cluster and shows what runs where.\n\n" +
 			"The server's address and token come from --addr and --token, else from the context of --context,\n" +
 			"else from MUSTER_ADDR and MUSTER_TOKEN, else from the current context. muster dev adds the\n" +
 			"context dev; muster config shows, chooses and changes contexts.",
-		Version:       a.Version,
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return nil
-			}
-			return unknownVerb(cmd, args[0])
-		},
-		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Version:           a.Version,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
 		PersistentPreRunE: func(*cobra.Command, []string) error { return a.checkOutput() },
-	}
+	})
 	root.SetVersionTemplate(buildinfo.Template)
-	root.SuggestionsMinimumDistance = 2
 	root.SetArgs(a.Args)
 	root.SetIn(a.Stdin)
 	root.SetOut(a.Stdout)
@@ -194,7 +187,9 @@ func (a *app) root(extra []*cobra.Command) *cobra.Command {
 	root.AddCommand(a.referenceCommands()...)
 	root.SetGlobalNormalizationFunc(asKubectl)
 	for _, cmd := range extra {
-		if cmd.Args != nil {
+		if cmd.HasSubCommands() {
+			parent(cmd)
+		} else if cmd.Args != nil {
 			cmd.Args = arguments(cmd.Args)
 		}
 		root.AddCommand(cmd)

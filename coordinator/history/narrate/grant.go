@@ -84,8 +84,8 @@ func (n *Narrator) Live() []history.Grant {
 }
 
 // tellTx makes the rows of a transaction that has changed. A record that had ended before
-// makes a row again only for the instants of freed nodes: the commit
-// of the next holder may write these behind the end.
+// makes a row again only for the instants of freed nodes: the commit of the next holder may
+// write these behind the end.
 func (n *Narrator) tellTx(c *change, id resource.TxID) {
 	before, t := c.txs[id], n.txs[id]
 	if t == nil {

@@ -38,7 +38,7 @@ type expiry struct {
 	at  int64
 }
 
-// NewMemory is an empty memory for most request ids of a tenant.
+// NewMemory is an empty memory. A tenant has at most so many request ids.
 func NewMemory(most int) Memory {
 	return Memory{byKey: map[record.RequestDigest]aged{}, ofTenant: map[record.TenantDigest]int{}, most: most}
 }

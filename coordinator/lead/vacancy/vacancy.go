@@ -109,7 +109,7 @@ func (b *Book) First(tx resource.TxID, millis int64) record.Ready {
 
 // Answered notes the end of a write of a key.
 func (b *Book) Answered(tx resource.TxID, written record.Ready) {
-	b.Answer(tx)
+	b.Ask(tx, time.Time{})
 	if len(written.Freed) == 0 {
 		delete(b.first, tx)
 	}
@@ -140,9 +140,6 @@ func (b *Book) Ask(tx resource.TxID, now time.Time) {
 		e.asked = now
 	}
 }
-
-// Answer notes the end of the write.
-func (b *Book) Answer(tx resource.TxID) { b.Ask(tx, time.Time{}) }
 
 func (e *entry) isAsked(now time.Time) bool { return !e.asked.IsZero() && now.Sub(e.asked) < patience }
 

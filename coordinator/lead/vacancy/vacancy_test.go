@@ -75,7 +75,7 @@ func TestAKeyIsWrittenOnce(t *testing.T) {
 	on := func(millis int, nodes ...resource.NodeID) int {
 		list := s.Ahead(nodes, start.Add(time.Duration(millis)*time.Millisecond), func(resource.TxID) (vacancy.Key, bool) { return vacancy.Key{}, true })
 		if len(list) > 0 {
-			s.Answer(list[0].Tx)
+			s.Answered(list[0].Tx, list[0].Ready)
 		}
 		return len(list)
 	}
@@ -89,7 +89,7 @@ func TestAKeyIsWrittenOnce(t *testing.T) {
 	if due(5000) != 0 || on(5000, "n1") != 0 || due(11_000) != 1 || on(11_000, "n1") != 1 {
 		t.Error("a write under way holds the key back for other than 10 s")
 	}
-	s.Answer("a")
+	s.Answered("a", record.Ready{Freed: s.Of("a")})
 	if due(5000) != 1 || on(5000, "n1") != 1 {
 		t.Errorf("after the answer: due %d, on %d; want 1 and 1", due(5000), on(5000, "n1"))
 	}
