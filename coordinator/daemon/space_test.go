@@ -219,7 +219,10 @@ func (s onStore) judgeAll(all []storeRequest, code func(storeRequest) int, reaso
 	s.t.Helper()
 	objects := map[string][]storeRequest{}
 	for _, r := range all {
-		object := strings.TrimSuffix(strings.TrimSuffix(r.path, "/cancel"), "/drain")
+		object := r.path
+		for _, verb := range []string{"/cancel", "/drain", "/rotate", "/ban", "/boost", "/status", "/explain"} {
+			object = strings.TrimSuffix(object, verb)
+		}
 		objects[object] = append(objects[object], r)
 	}
 	var wg sync.WaitGroup
