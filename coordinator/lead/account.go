@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/musterd/muster/coordinator/decisions"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/queue/rule"
 	"github.com/musterd/muster/coordinator/sched"
@@ -33,10 +34,10 @@ type accountWords struct{ *Leader }
 func (w accountWords) Held(path string) decisions.Evidence {
 	u := w.units[path]
 	switch {
-	case u == nil || u.isBeingWritten() || u.attempt != nil:
+	case u == nil || u.life.IsBeingWritten() || u.attempt != nil:
 	case u.adopting != nil:
 		return decisions.Evidence{Why: decisions.AwaitsVictims, Subject: string(u.adopting.tx)}
-	case u.lifecycle == phaseResting:
+	case u.life.Phase() == work.Resting:
 		return decisions.Evidence{Why: decisions.InBackoff, Until: u.rested.UnixMilli()}
 	case standingOf(u) == rule.Waits && w.isHeldByQueue(u):
 		return decisions.Evidence{Why: decisions.AwaitsQueue, Subject: u.record.Queue}

@@ -129,7 +129,7 @@ func (l *Leader) adopt(d *adoption) {
 	for _, m := range d.found {
 		members += len(m)
 	}
-	if u == nil || members < u.record.Members || u.ending != nil || u.isBeingWritten() {
+	if u == nil || members < u.record.Members || u.life.EndAsked() || u.life.IsBeingWritten() {
 		return
 	}
 	l.chooseForm(u, l.formHeld(u, d.found))
@@ -259,7 +259,7 @@ func (l *Leader) abandoned(d *adoption, mine bool, unheard []resource.NodeID) {
 	l.wakeAll()
 	if u := d.unit; u != nil {
 		u.dropAdoption()
-		if u.ending != nil {
+		if u.life.EndAsked() {
 			l.endQueued(u)
 			return
 		}

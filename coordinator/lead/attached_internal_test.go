@@ -24,7 +24,7 @@ func TestAnAllocationEndsWithItsAttachedWork(t *testing.T) {
 			x.holdsAll(u)
 			node, tx := x.memberNode(u, 0), u.attempt.machine.ID()
 			x.hear(grant.Worked{Node: node, Tx: tx, States: []grant.WorkState{{Phase: grant.WorkRunning}}})
-			if u.ending != nil {
+			if u.life.EndAsked() {
 				t.Fatal("the unit ends while its work runs")
 			}
 			x.ends(u, 0, c.code, grant.WorkCompleted)
@@ -70,8 +70,8 @@ func TestTimeEndsAttachedWorkWithAGrace(t *testing.T) {
 				t.Fatal("the unit has no limit")
 			}
 			x.do(func() { x.expire(u.attempt, limit) })
-			if u.ending == nil || int(u.ending.GraceSeconds) != want {
-				t.Errorf("the end is %+v, want a grace of %d s", u.ending, want)
+			if !u.life.EndAsked() || int(u.life.Ending().GraceSeconds) != want {
+				t.Errorf("the end is %+v, want a grace of %d s", u.life.Ending(), want)
 			}
 		})
 	}

@@ -55,7 +55,7 @@ func (l *Leader) changeOfBoost(j *job, o api.BoostOptions) (change *jobChange, b
 	change = &jobChange{job: j, rec: rec, doc: j.doc, priority: &o.NewPriority}
 	for _, u := range j.units {
 		switch {
-		case !u.waiting() || u.ending != nil:
+		case !u.waiting() || u.life.EndAsked():
 		case !u.isAtRest():
 			return nil, u, nil
 		default:
@@ -119,7 +119,7 @@ func (l *Leader) levelPriorities(j *job) {
 	change := &jobChange{job: j, rec: j.record, doc: j.doc, priority: &want}
 	for _, u := range j.units {
 		switch {
-		case !u.waiting() || u.ending != nil || u.record.Priority == want:
+		case !u.waiting() || u.life.EndAsked() || u.record.Priority == want:
 		case !u.isAtRest() || opsOfJob+opsOfMoved*(len(change.moved)+1) > l.post.MaxOps():
 			left = true // for the next round
 		default:

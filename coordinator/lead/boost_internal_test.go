@@ -313,7 +313,7 @@ func TestAUnitEndsThatWasBeingWritten(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			x, _, second := full(t)
 			x.ask(BoostJob{Namespace: "default", Name: "second", Boost: hour})
-			if !second.isBeingWritten() {
+			if !second.life.IsBeingWritten() {
 				t.Fatal("the boost is not being written")
 			}
 			x.do(func() { x.end(second, txn.ReleaseAsked{Reason: "r"}) })

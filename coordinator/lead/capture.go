@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/coordinator/lead/desk"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/mix"
 	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/coordinator/txn"
@@ -99,7 +100,7 @@ func refusedUnits(units map[string]*unit) (refused []RefusedUnit) {
 			continue
 		}
 		r := RefusedUnit{Unit: path, UID: u.record.UID, Times: u.refusals, Avoid: maps.Clone(u.avoid)}
-		if u.lifecycle == phaseResting {
+		if u.life.Phase() == work.Resting {
 			r.Until = u.rested
 		}
 		refused = append(refused, r)
@@ -116,7 +117,7 @@ func (l *Leader) resumeRefused(refused []RefusedUnit) {
 			continue
 		}
 		u.restoreRefusals(r)
-		if wait := min(r.Until.Sub(l.post.Now()), lastBackoff); wait > 0 && u.lifecycle == phaseWaiting {
+		if wait := min(r.Until.Sub(l.post.Now()), lastBackoff); wait > 0 && u.life.Phase() == work.Waiting {
 			l.rest(u, wait)
 			l.offer(u) // a group starts without this member for now
 		}

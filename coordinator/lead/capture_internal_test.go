@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
@@ -42,11 +43,11 @@ func TestASnapshotHasTheFailedAttemptsOfUnits(t *testing.T) {
 	y.answers()
 	captured[0].UID = waits.record.UID
 	y.do(func() { y.resumeRefused(captured) })
-	if diff := cmp.Diff(want[0].Avoid, waits.avoid); diff != "" || waits.refusals != 4 || waits.lifecycle != phaseResting || !waits.rested.Equal(u.rested) {
-		t.Errorf("%d refusals, %s until %v, avoids (-want +got):\n%s", waits.refusals, waits.lifecycle, waits.rested, diff)
+	if diff := cmp.Diff(want[0].Avoid, waits.avoid); diff != "" || waits.refusals != 4 || waits.life.Phase() != work.Resting || !waits.rested.Equal(u.rested) {
+		t.Errorf("%d refusals, %s until %v, avoids (-want +got):\n%s", waits.refusals, waits.life.Phase(), waits.rested, diff)
 	}
-	if y.pass(u.rested.Sub(y.clock)); waits.lifecycle != phaseWaiting {
-		t.Errorf("after the backoff the unit is %s, want waiting", waits.lifecycle)
+	if y.pass(u.rested.Sub(y.clock)); waits.life.Phase() != work.Waiting {
+		t.Errorf("after the backoff the unit is %s, want waiting", waits.life.Phase())
 	}
 	if err := waits.check(); err != nil {
 		t.Error(err)

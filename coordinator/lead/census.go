@@ -39,7 +39,7 @@ func (c *census) note(u *unit) {
 // countedUse is the part of a unit in the use of its namespace. A job counts with its first
 // unit.
 func countedUse(u *unit) count.Use {
-	if u.gone {
+	if u.life.Gone() {
 		return count.Use{}
 	}
 	use := count.OfUnit(&u.record, u.allocation)

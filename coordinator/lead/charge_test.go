@@ -9,6 +9,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead/charges"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/sched"
@@ -166,7 +167,7 @@ func TestAUnitThatIsBeingAdopted(t *testing.T) {
 	if short, _ := l.tryCharge(u); short != nil {
 		t.Fatal(l.quotas.Reasons(short))
 	}
-	u.beginWrite(writeAdoption)
+	u.life.Begin(work.WriteAdoption)
 
 	claimant := chargedUnit("bound", "claimant")
 	claimant.stored = 1

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/coordinator/count"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/txn"
 )
 
@@ -23,8 +24,8 @@ func (l *Leader) Check() error {
 		errs = append(errs, u.check())
 		placeable := u.waiting() && u.attempt == nil
 		in := l.room.Order().Position(u.key) > 0
-		if in && !placeable || !in && placeable && u.wish == noWish && u.writing != writeAdoption {
-			errs = append(errs, fmt.Errorf("%s is %s: in the queue %t", u.path, u.lifecycle, in))
+		if in && !placeable || !in && placeable && !u.life.EndAsked() && u.life.Writing() != work.WriteAdoption {
+			errs = append(errs, fmt.Errorf("%s is %s: in the queue %t", u.path, u.life.Phase(), in))
 		}
 	}
 	for tx, a := range l.attempts {
@@ -64,7 +65,7 @@ func (l *Leader) checkUsers() error {
 	}
 	adopting := 0 // charged already, without an attempt
 	for _, u := range l.units {
-		if u.isBeingAdopted() {
+		if u.life.IsBeingAdopted() {
 			adopting++
 		}
 	}

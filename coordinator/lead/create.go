@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead/post"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
@@ -246,7 +247,7 @@ func (l *Leader) addTogether(s *submission, create *creation) {
 	d := post.Decision{Compares: create.compares, Ops: create.ops}
 	for _, u := range s.units {
 		l.add(u)
-		u.beginWrite(writeCreation)
+		u.life.Begin(work.WriteCreation)
 		key := u.record.Path().Key()
 		d.Compares = append(d.Compares, record.Absent(key))
 		d.Ops = append(d.Ops, record.Put(key, record.MustEncode(u.record)),

@@ -99,16 +99,16 @@ func (l *Leader) writeMet(j *job, met []int) {
 func (l *Leader) failDependent(j *job, d api.JobDependency) {
 	u := j.units[0]
 	switch {
-	case u.ending != nil || !u.waiting():
+	case u.life.EndAsked() || !u.waiting():
 		return
-	case u.stored == 0 || u.isBeingWritten() || u.attempt != nil || u.adopting != nil:
+	case u.stored == 0 || u.life.IsBeingWritten() || u.attempt != nil || u.adopting != nil:
 		l.post.After(firstBackoff, func() { l.followDependencies(j) })
 		return
 	}
 	other := l.jobs[j.record.Namespace+"/"+d.Job]
 	text := fmt.Sprintf("%s: %s, and job %s is %s", record.DependencyNeverSatisfied, d, d.Job, other.record.Phase)
 	l.writeFailed(u, record.DependencyNeverSatisfied, text, func() { l.followDependencies(j) }, func() {
-		if u.ending != nil {
+		if u.life.EndAsked() {
 			l.endQueued(u)
 			return
 		}

@@ -37,7 +37,7 @@ func (l *Leader) evictionsOf(a *attempt) (d post.Decision, ok bool) {
 	d.Compares = l.comparesOfPlace(a)
 	instant := l.post.Millis()
 	for _, v := range a.victims {
-		if v.machine.State() != txn.Committed || v.unit.ending != nil || v.preemptor != a { // its own Txn may be under way
+		if v.machine.State() != txn.Committed || v.unit.life.EndAsked() || v.preemptor != a { // its own Txn may be under way
 			return d, false
 		}
 		d.Compares = append(d.Compares, record.ModRevIs(record.TxKey(v.machine.ID()), v.machine.Revision()),

@@ -388,15 +388,17 @@ func TestWhichUnitGetsAGrantBack(t *testing.T) {
 	u := x.submit("a", 9, "")
 	x.answers()
 	for name, c := range map[string]struct {
-		uid    resource.UnitUID
-		ending *txn.ReleaseAsked
-		want   *unit
+		uid  resource.UnitUID
+		ends bool
+		want *unit
 	}{
-		"it waits":              {u.record.UID, nil, u},
-		"another of the name":   {"alloc-other", nil, nil},
-		"its end was asked for": {u.record.UID, &txn.ReleaseAsked{}, nil},
+		"it waits":              {u.record.UID, false, u},
+		"another of the name":   {"alloc-other", false, nil},
+		"its end was asked for": {u.record.UID, true, nil},
 	} {
-		u.ending = c.ending
+		if u.dropWish(); c.ends {
+			u.askEnd(txn.ReleaseAsked{}, 0, nil)
+		}
 		if got := x.waitingUnit(&lost{Grant: grant.Grant{Name: u.path, Unit: c.uid}}); got != c.want {
 			t.Errorf("%s: the grant goes to a unit: %t, want %t", name, got != nil, c.want != nil)
 		}
@@ -415,8 +417,8 @@ func TestTheRecordKeepsTheExitsOfADeletedUnit(t *testing.T) {
 	x.ends(u, 0, 143, "Completed")
 	x.says(u, grant.Tombstone)
 	x.answers()
-	if o := x.tx(tx).Outcome; !u.gone || o == nil || len(o.Exits) != 1 || o.Exits[0].Code != 143 {
-		t.Errorf("gone %t, the record has %+v, want the exit with code 143", u.gone, o)
+	if o := x.tx(tx).Outcome; !u.life.Gone() || o == nil || len(o.Exits) != 1 || o.Exits[0].Code != 143 {
+		t.Errorf("gone %t, the record has %+v, want the exit with code 143", u.life.Gone(), o)
 	}
 }
 

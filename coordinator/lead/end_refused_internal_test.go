@@ -86,7 +86,7 @@ func TestADependentEndsThoughAWriteIsRefused(t *testing.T) {
 					}
 					for _, o := range u.job.units {
 						if !o.phase().Ended() {
-							t.Errorf("write %d refused: unit %s is %s, ending %t, its job %s", number, o.path, o.phase(), o.ending != nil, u.job.record.Phase)
+							t.Errorf("write %d refused: unit %s is %s, ending %t, its job %s", number, o.path, o.phase(), o.life.EndAsked(), u.job.record.Phase)
 						}
 					}
 					if !api.Phase(u.job.record.Phase).Ended() {
@@ -125,7 +125,7 @@ func TestAnOverdueAllocationEndsThoughItsDeletionIsRefused(t *testing.T) {
 				x.pass(time.Second)
 			}
 			if !u.phase().Ended() {
-				t.Errorf("the allocation is %s, its end is asked for: %t", u.phase(), u.ending != nil)
+				t.Errorf("the allocation is %s, its end is asked for: %t", u.phase(), u.life.EndAsked())
 			}
 			x.check()
 		})

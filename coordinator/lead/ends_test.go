@@ -24,10 +24,10 @@ func TestTheFirstRequestToEndCounts(t *testing.T) {
 		x.end(a, txn.ReleaseAsked{GraceSeconds: 1})
 		x.end(a, txn.ReleaseAsked{GraceSeconds: 7})
 	})
-	if a.ending.GraceSeconds != 1 {
-		t.Errorf("the grace is %d", a.ending.GraceSeconds)
+	if a.life.Ending().GraceSeconds != 1 {
+		t.Errorf("the grace is %d", a.life.Ending().GraceSeconds)
 	}
-	if x.answers(); !a.gone {
+	if x.answers(); !a.life.Gone() {
 		t.Errorf("it is %s", a.phase())
 	}
 }
@@ -39,8 +39,8 @@ func TestAnEndThatWasRefusedIsNone(t *testing.T) {
 	x.answers()
 	x.do(func() { x.end(a, txn.ReleaseAsked{}) })
 	x.put(a.record.Path().Key(), record.MustEncode(a.record))
-	if x.answers(); a.gone || a.ending != nil || x.room.Order().Len() != 1 {
-		t.Errorf("gone %t, ending %v, %d wait", a.gone, a.ending, x.room.Order().Len())
+	if x.answers(); a.life.Gone() || a.life.EndAsked() || x.room.Order().Len() != 1 {
+		t.Errorf("gone %t, ending %v, %d wait", a.life.Gone(), a.life.Ending(), x.room.Order().Len())
 	}
 }
 
@@ -71,8 +71,8 @@ func TestWhatBecomesOfAUnit(t *testing.T) {
 		if x.says(a, grant.Tombstone); !ends {
 			x.answer() // RELEASING
 		}
-		if x.answer(); a.gone != ends || phase != "" && a.phase() != phase {
-			t.Errorf("ended %t: gone %t, %s", ends, a.gone, a.phase())
+		if x.answer(); a.life.Gone() != ends || phase != "" && a.phase() != phase {
+			t.Errorf("ended %t: gone %t, %s", ends, a.life.Gone(), a.phase())
 		}
 	}
 }
@@ -83,7 +83,7 @@ func TestAVictimThatItsOwnerEndsIsGone(t *testing.T) {
 	a := x.running("a", 2, "")
 	x.do(func() { x.evict(a, txn.EvictAsked{Reason: "drained"}) })
 	x.answers()
-	a.ending = &txn.ReleaseAsked{}
+	a.life.AskEnd(txn.ReleaseAsked{}, 0, nil)
 	if e := x.endOfUnit(a.attempt); api.Phase(e.record.Phase) != api.Cancelled || !e.removed {
 		t.Errorf("%s, removed %t", e.record.Phase, e.removed)
 	}

@@ -13,7 +13,7 @@ import (
 // evict gives a running unit notice, for no preemptor. What cannot be evicted
 // now stays as it is: a victim that has been claimed gets its notice anyway.
 func (l *Leader) evict(u *unit, notice txn.EvictAsked) {
-	if u.attempt == nil || u.ending != nil {
+	if u.attempt == nil || u.life.EndAsked() {
 		return
 	}
 	l.post.Info("evicting", "unit", u.path, "grace_seconds", notice.GraceSeconds, "reason", notice.Reason)
@@ -110,7 +110,7 @@ func (l *Leader) endOfUnit(a *attempt) *unitEnd {
 		r.Exits, r.LastTx = a.exits(), a.machine.ID()
 	}
 	switch {
-	case u.record.Replaces && (u.ending != nil || !u.isWanted()):
+	case u.record.Replaces && (u.life.EndAsked() || !u.isWanted()):
 		r.Phase, e.removed = string(api.Cancelled), true
 	case a.outcome != nil && a.outcome.Phase == string(api.Pending):
 		if e.requeued = l.startsAgain(a, r); e.requeued && r.RetryMillis != 0 {
@@ -120,7 +120,7 @@ func (l *Leader) endOfUnit(a *attempt) *unitEnd {
 		}
 	case a.outcome != nil:
 		r.Phase, r.End, r.Reason = a.outcome.Phase, a.outcome.EndedBy(), a.outcome.Message
-	case u.ending != nil || a.notice == nil:
+	case u.life.EndAsked() || a.notice == nil:
 		r.Phase, e.removed = string(api.Cancelled), u.job == nil
 	case u.record.Requeues:
 		r.Phase, r.Reason, r.Started, r.Requeues, e.requeued = string(api.Pending), "", "", false, true
@@ -181,14 +181,14 @@ func (l *Leader) onUnitReleased(a *attempt) {
 		if a.outcome != nil { // the wish was to end this run
 			u.dropWish()
 		}
-		if u.ending != nil { // asked for in the meantime
+		if u.life.EndAsked() { // asked for in the meantime
 			l.endQueued(u)
 			return
 		}
 		l.waitAgain(u, a.notice)
 	case e.removed || u.job != nil:
 		l.finish(u)
-	case u.ending != nil && a.outcome == nil:
+	case u.life.EndAsked() && a.outcome == nil:
 		l.endQueued(u)
 	default:
 		if a.outcome != nil { // an allocation has ended with its time

@@ -188,8 +188,8 @@ func TestAnEndThatWasAskedWhileTheUnitBecomesFree(t *testing.T) {
 			}
 			x.do(func() { x.end(u, txn.ReleaseAsked{Reason: "asked"}) })
 			x.answers()
-			if job && u.phase() != api.Cancelled || !job && !u.gone {
-				t.Errorf("the unit is %s, gone %t: its end was asked for before the place was free", u.phase(), u.gone)
+			if job && u.phase() != api.Cancelled || !job && !u.life.Gone() {
+				t.Errorf("the unit is %s, gone %t: its end was asked for before the place was free", u.phase(), u.life.Gone())
 			}
 			if x.keeps(u.record.Order().Key()) {
 				t.Error("the unit has a place in the order still")

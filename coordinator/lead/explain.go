@@ -7,6 +7,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/coordinator/lead/post"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/coordinator/whatif"
@@ -165,35 +166,35 @@ func (l *Leader) lostOf(u *unit) []why.Lost {
 
 // stage is where a unit is on its way.
 func (u *unit) stage() why.Stage {
-	switch u.lifecycle {
-	case phaseLive:
+	switch u.life.Phase() {
+	case work.Live:
 		return why.Running
-	case phaseClosing:
+	case work.Closing:
 		return why.Leaving
-	case phaseEnded:
+	case work.Ended:
 		return why.Ended
-	case phaseAdopting:
+	case work.Adopting:
 		return why.Adopting
-	case phaseResting:
+	case work.Resting:
 		if u.isSuspended() {
 			return why.Suspended
 		}
 		return why.Resting
-	case phaseTrying:
+	case work.Trying:
 		if u.attempt.isPreempting() {
 			return why.Nominated
 		}
 		return why.Asking
-	case phaseCreating:
+	case work.Creating:
 		return why.Storing
-	case phaseWaiting, unitPhases:
+	case work.Waiting, work.Phases:
 	}
 	switch {
-	case u.isBeingAdopted():
+	case u.life.IsBeingAdopted():
 		return why.Adopting
 	case u.isSuspended():
 		return why.Suspended
-	case u.isBeingWritten():
+	case u.life.IsBeingWritten():
 		return why.Storing
 	case u.hold == holdDependency:
 		return why.Depending
@@ -252,8 +253,8 @@ func (l *Leader) addLeaving(f *why.Facts, u *unit) {
 	switch a := u.attempt; {
 	case a != nil && a.notice != nil && !a.noticed.IsZero():
 		f.Until = a.noticed.Add(time.Duration(a.notice.GraceSeconds) * time.Second)
-	case a != nil && u.wish == endDurable && u.asked != 0:
-		f.Until = post.InstantOf(u.asked).Add(time.Duration(u.ending.GraceSeconds) * time.Second)
+	case a != nil && u.life.EndDurable() && u.life.Asked() != 0:
+		f.Until = post.InstantOf(u.life.Asked()).Add(time.Duration(u.life.Ending().GraceSeconds) * time.Second)
 	}
 }
 

@@ -23,7 +23,7 @@ func (l *Leader) onNodeFenced(a *attempt) {
 		case state == txn.Reserving || state == txn.Displacing:
 			l.step(a, txn.Refused{Node: part, Reasons: []resource.Reason{{Code: resource.ReasonUnregistered, Detail: n.fence.String(part)}}})
 		case !n.fence.dead: // model: mutant END_BEFORE_FREED
-		case state == txn.Committed && a.unit.attempt == a && a.unit.ending == nil:
+		case state == txn.Committed && a.unit.attempt == a && !a.unit.life.EndAsked():
 			if l.mayLose(a, part) {
 				a.setLoss(nil)
 				l.step(a, txn.NodeLost{Node: part})

@@ -57,7 +57,7 @@ func (c *FiguresCount) Step() (done bool) {
 		}
 	case len(c.units) > 0:
 		for _, u := range take(&c.units, unitsPerStep) {
-			if !u.gone {
+			if !u.life.Gone() {
 				f.countUnit(u)
 			}
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead/post"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/life"
 	"github.com/musterd/muster/coordinator/pace"
 	"github.com/musterd/muster/coordinator/record"
@@ -78,7 +79,7 @@ func (l *Leader) noteFinishedJob(j *job) {
 
 // noteFinishedUnit is noteFinishedJob of an allocation.
 func (l *Leader) noteFinishedUnit(u *unit) {
-	if u.job != nil || u.gone || u.stored == 0 || u.ending != nil || !u.phase().Ended() {
+	if u.job != nil || u.life.Gone() || u.stored == 0 || u.life.EndAsked() || !u.phase().Ended() {
 		return
 	}
 	heap.Push(&l.finished.heap, finishedObject{due: l.removalOf(u.record.EndedMillis, u.record.Ended, life.KeptAfterEnd), key: u.path, unit: u})
@@ -102,8 +103,8 @@ func (l *Leader) removeFinished() {
 		switch {
 		case o.job != nil:
 			l.removeFinishedJob(o)
-		case o.unit.gone || !o.unit.phase().Ended():
-		case o.unit.ending != nil || o.unit.isBeingWritten(): // the store may refuse the deletion
+		case o.unit.life.Gone() || !o.unit.phase().Ended():
+		case o.unit.life.EndAsked() || o.unit.life.IsBeingWritten(): // the store may refuse the deletion
 			l.removeLater(o)
 		default:
 			l.removeFinishedUnit(o)
@@ -120,12 +121,12 @@ func (l *Leader) removeLater(o finishedObject) {
 // removeFinishedUnit removes an allocation.
 func (l *Leader) removeFinishedUnit(o finishedObject) {
 	u, key := o.unit, o.unit.record.Path().Key()
-	u.beginWrite(writeChange)
+	u.life.Begin(work.WriteChange)
 	l.post.Settle(post.Decision{
 		Compares: []record.Compare{record.ModRevIs(key, u.stored)},
 		Ops:      []record.Op{record.Delete(key)},
 		Done: func(outcome txn.Outcome, _ resource.Revision, err error) {
-			u.finishWrite(writeChange)
+			u.life.Finish(work.WriteChange)
 			switch {
 			case outcome == txn.Landed:
 				l.removeUnit(u)
@@ -134,7 +135,7 @@ func (l *Leader) removeFinishedUnit(o finishedObject) {
 				l.notify(u)
 				l.removeLater(o)
 			}
-			if !u.gone && u.ending != nil { // its owner has asked meanwhile
+			if !u.life.Gone() && u.life.EndAsked() { // its owner has asked meanwhile
 				l.endQueued(u)
 			}
 		},
@@ -148,7 +149,7 @@ func (l *Leader) removeFinishedJob(o finishedObject) {
 	switch {
 	case j.gone || j.record.Cancelled != nil && j.record.Cancelled.Remove || !api.Phase(j.record.Phase).Ended():
 		return
-	case j.writing || l.isAwaited(j) || slices.ContainsFunc(j.units, func(u *unit) bool { return !u.phase().Ended() || u.isBeingWritten() }):
+	case j.writing || l.isAwaited(j) || slices.ContainsFunc(j.units, func(u *unit) bool { return !u.phase().Ended() || u.life.IsBeingWritten() }):
 		l.removeLater(o)
 		return
 	}

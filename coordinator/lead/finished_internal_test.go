@@ -140,12 +140,12 @@ func TestADeletionAmidTheEndOfATTL(t *testing.T) {
 	x.holdsAll(u)
 	x.keepsHouse(90*time.Second + clockError)
 	x.leaves("a")
-	if u.gone || x.refusedWith() != "" {
-		t.Fatalf("gone %t, refused with %q", u.gone, x.refusedWith())
+	if u.life.Gone() || x.refusedWith() != "" {
+		t.Fatalf("gone %t, refused with %q", u.life.Gone(), x.refusedWith())
 	}
 	x.says(u, grant.Tombstone)
 	x.answers()
-	if !u.gone || x.listed(record.UnitsPrefix) != 0 {
+	if !u.life.Gone() || x.listed(record.UnitsPrefix) != 0 {
 		t.Error("it is still there")
 	}
 	x.check()
@@ -232,11 +232,11 @@ func TestADeletionThatIsRefusedDelaysTheRemoval(t *testing.T) {
 		}
 	}
 	x.answers()
-	if u.gone || u.ending != nil {
-		t.Fatalf("gone %t, ending %+v: want the allocation as before the deletion", u.gone, u.ending)
+	if u.life.Gone() || u.life.EndAsked() {
+		t.Fatalf("gone %t, ending %+v: want the allocation as before the deletion", u.life.Gone(), u.life.Ending())
 	}
 	x.keepsHouse(removalAgain)
-	if !u.gone || x.listed(record.UnitsPrefix) != 0 {
+	if !u.life.Gone() || x.listed(record.UnitsPrefix) != 0 {
 		t.Error("it is not removed later")
 	}
 	x.check()

@@ -82,7 +82,7 @@ func (g *group) isOver() bool {
 // arrived counts the units that wait, or are about to start.
 func (g *group) arrived() (n int) {
 	for _, u := range g.units {
-		if u.stored != 0 && u.waiting() && u.ending == nil && !u.isSuspended() {
+		if u.stored != 0 && u.waiting() && !u.life.EndAsked() && !u.isSuspended() {
 			n++
 		}
 	}
@@ -92,7 +92,7 @@ func (g *group) arrived() (n int) {
 // arrivedWith is arrived with a unit that may be about to be stored.
 func (g *group) arrivedWith(u *unit) int {
 	n := g.arrived()
-	if u.stored == 0 && u.ending == nil && !u.isSuspended() {
+	if u.stored == 0 && !u.life.EndAsked() && !u.isSuspended() {
 		n++
 	}
 	return n
@@ -106,7 +106,7 @@ func (g *group) ready() []*unit {
 		switch {
 		case u.attempt != nil && u.waiting():
 			return nil
-		case u.stored != 0 && u.waiting() && u.ending == nil && u.mayBeTried():
+		case u.stored != 0 && u.waiting() && !u.life.EndAsked() && u.mayBeTried():
 			ready = append(ready, u)
 		}
 	}

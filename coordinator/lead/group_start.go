@@ -115,7 +115,7 @@ func (l *Leader) offerGroup(g *group) {
 	}
 	for _, u := range g.units {
 		l.queueNews.note(u.path)
-		if !u.waiting() || u.attempt != nil || u.ending != nil || u.isBeingAdopted() || u.gone {
+		if !u.waiting() || u.attempt != nil || u.life.EndAsked() || u.life.IsBeingAdopted() || u.life.Gone() {
 			continue
 		}
 		if !isReady[u] {
@@ -212,7 +212,7 @@ func (l *Leader) together(u *unit) place.Unit {
 func (l *Leader) offerGrowth(g *group) {
 	g.setOffered(nil)
 	for _, u := range g.units {
-		if u.waiting() && u.attempt == nil && u.ending == nil {
+		if u.waiting() && u.attempt == nil && !u.life.EndAsked() {
 			l.offer(u)
 		}
 	}

@@ -65,7 +65,7 @@ func (l *Leader) judgeIdleOf(a *attempt) {
 // isJudgedIdle reports whether the use of the attempt's members is judged now.
 func (a *attempt) isJudgedIdle(now time.Time) bool {
 	u := a.unit
-	return u.work() != nil && u.attempt == a && u.ending == nil && a.notice == nil &&
+	return u.work() != nil && u.attempt == a && !u.life.EndAsked() && a.notice == nil &&
 		a.machine.State() == txn.Committed && a.ready.AtMillis != 0 && now.Sub(a.judgedIdle) >= judgedEvery
 }
 
@@ -161,7 +161,7 @@ func (l *Leader) actOnIdle(j *job, r idle.Rule, then string) {
 		a := u.attempt
 		switch {
 		case a == nil:
-		case u.ending != nil, a.notice != nil, a.machine.State() != txn.Committed, !a.isIdleBy(r), l.post.Millis()-a.ready.IdleMillis < r.For.Milliseconds():
+		case u.life.EndAsked(), a.notice != nil, a.machine.State() != txn.Committed, !a.isIdleBy(r), l.post.Millis()-a.ready.IdleMillis < r.For.Milliseconds():
 			return
 		case latest == nil || latest.ready.IdleMillis < a.ready.IdleMillis:
 			latest = a

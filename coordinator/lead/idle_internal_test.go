@@ -123,7 +123,7 @@ func TestAUnitIsIdleAfterItsTimeAlone(t *testing.T) {
 		t.Errorf("the condition is %+v", got)
 	}
 	x.works(u, 3*time.Hour, 0, true)
-	if u.phase() != api.Running || u.ending != nil {
+	if u.phase() != api.Running || u.life.EndAsked() {
 		t.Errorf("the rule says warn, and the unit is %s", u.phase())
 	}
 	if got, want := idleOf(u), fmt.Sprintf("below 10%% since %d", since); got != want {
@@ -165,8 +165,8 @@ func TestNoUnitIsIdleThatIsNotMeasured(t *testing.T) {
 			x.works(u, time.Minute, 100, true)
 			for range 5 {
 				works(x, u)
-				if got := idleOf(u); got != "busy" || u.ending != nil {
-					t.Fatalf("%s, ending %t", got, u.ending != nil)
+				if got := idleOf(u); got != "busy" || u.life.EndAsked() {
+					t.Fatalf("%s, ending %t", got, u.life.EndAsked())
 				}
 			}
 		})
@@ -181,21 +181,21 @@ func TestAnIdleJobIsEnded(t *testing.T) {
 		x.works(a, time.Minute, 0, true)
 		x.works(b, time.Minute, 50, true)
 	}
-	if idleOf(a) == "busy" || idleOf(b) != "busy" || a.ending != nil {
-		t.Fatalf("the units are %s and %s, the first ends %t: want it idle, and going on for the sake of the second", idleOf(a), idleOf(b), a.ending != nil)
+	if idleOf(a) == "busy" || idleOf(b) != "busy" || a.life.EndAsked() {
+		t.Fatalf("the units are %s and %s, the first ends %t: want it idle, and going on for the sake of the second", idleOf(a), idleOf(b), a.life.EndAsked())
 	}
 	for range 61 { // minutes of both in turn
 		x.works(a, time.Minute, 0, true)
-		if a.ending != nil {
+		if a.life.EndAsked() {
 			break
 		}
 		x.works(b, time.Minute, 0, true)
 	}
-	if a.ending == nil || b.ending == nil {
+	if !a.life.EndAsked() || !b.life.EndAsked() {
 		t.Fatal("the job goes on although all its units are idle")
 	}
-	if a.attempt.machine.State() == 0 || a.ending.GraceSeconds != DefaultGrace {
-		t.Errorf("the grace is %d s, want %d", a.ending.GraceSeconds, DefaultGrace)
+	if a.attempt.machine.State() == 0 || a.life.Ending().GraceSeconds != DefaultGrace {
+		t.Errorf("the grace is %d s, want %d", a.life.Ending().GraceSeconds, DefaultGrace)
 	}
 	x.says(a, grant.Tombstone)
 	x.says(b, grant.Tombstone)
@@ -263,18 +263,18 @@ func TestTheNextLeaderKeepsWhatWasFound(t *testing.T) {
 			for range c.minutes {
 				x.works(u, time.Minute, 0, true)
 			}
-			if got := idleOf(u) != "busy"; got != c.wantA || u.ending != nil {
-				t.Fatalf("before the election: %s, ending %t", idleOf(u), u.ending != nil)
+			if got := idleOf(u) != "busy"; got != c.wantA || u.life.EndAsked() {
+				t.Fatalf("before the election: %s, ending %t", idleOf(u), u.life.EndAsked())
 			}
 			x.rules.Namespaces["default"] = Namespace{Admission: "queue", Idle: &rule}
 			next := x.next()
 			u = next.units[u.path]
 			for range c.after {
-				if u.ending == nil {
+				if !u.life.EndAsked() {
 					next.works(u, time.Minute, 0, true)
 				}
 			}
-			if got := u.ending != nil; got != c.wantEnds {
+			if got := u.life.EndAsked(); got != c.wantEnds {
 				t.Errorf("after the election: ends %t, want %t; %s", got, c.wantEnds, idleOf(u))
 			}
 			next.check()
@@ -296,12 +296,12 @@ func TestAnotherRuleJudgesAnew(t *testing.T) {
 	ends := api.NamespaceIdle{Below: new(int32(5)), For: "1h", Then: api.IdleEnd}
 	x.rules.Namespaces["default"] = Namespace{Idle: &ends}
 	x.works(u, time.Minute, 6, true)
-	if u.ending != nil {
+	if u.life.EndAsked() {
 		t.Error("the unit ends by the finding of another rule")
 	}
 	x.works(u, time.Minute, 6, true)
-	if got := idleOf(u); got != "busy" || u.ending != nil {
-		t.Errorf("below a smaller percentage: %s, ends %t", got, u.ending != nil)
+	if got := idleOf(u); got != "busy" || u.life.EndAsked() {
+		t.Errorf("below a smaller percentage: %s, ends %t", got, u.life.EndAsked())
 	}
 	x.rules.Namespaces["default"] = Namespace{Idle: &anHour}
 	for range 61 {
@@ -313,13 +313,13 @@ func TestAnotherRuleJudgesAnew(t *testing.T) {
 	longer := api.NamespaceIdle{Below: new(int32(10)), For: "2h", Then: api.IdleEnd}
 	x.rules.Namespaces["default"] = Namespace{Idle: &longer}
 	x.works(u, time.Minute, 6, true)
-	if u.ending != nil {
+	if u.life.EndAsked() {
 		t.Error("the unit ends after an hour, the rule says two")
 	}
 	x.rules.Namespaces["default"] = Namespace{}
 	x.works(u, time.Minute, 6, true)
-	if got := idleOf(u); got != "busy" || u.ending != nil {
-		t.Errorf("without a rule: %s, ends %t", got, u.ending != nil)
+	if got := idleOf(u); got != "busy" || u.life.EndAsked() {
+		t.Errorf("without a rule: %s, ends %t", got, u.life.EndAsked())
 	}
 	x.check()
 }
@@ -342,11 +342,11 @@ func TestNothingIsDoneBeforeTheFindingIsStored(t *testing.T) {
 		x.reports(id)
 		x.clock = x.clock.Add(judgedEvery)
 	}
-	if u.ending != nil || u.attempt.ready.IdleMillis != 0 {
-		t.Fatalf("%s, ends %t, before the store has it", idleOf(u), u.ending != nil)
+	if u.life.EndAsked() || u.attempt.ready.IdleMillis != 0 {
+		t.Fatalf("%s, ends %t, before the store has it", idleOf(u), u.life.EndAsked())
 	}
 	x.loses(false)
-	if u.ending != nil {
+	if u.life.EndAsked() {
 		t.Fatal("the unit ends, and the store has no finding")
 	}
 	x.answers()
@@ -354,7 +354,7 @@ func TestNothingIsDoneBeforeTheFindingIsStored(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r, err := record.Decode[record.Ready](kv.Key, kv.Value); err != nil || r.IdleMillis == 0 || u.ending == nil {
-		t.Errorf("the store has %+v, %v; the unit ends %t", r, err, u.ending != nil)
+	if r, err := record.Decode[record.Ready](kv.Key, kv.Value); err != nil || r.IdleMillis == 0 || !u.life.EndAsked() {
+		t.Errorf("the store has %+v, %v; the unit ends %t", r, err, u.life.EndAsked())
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/musterd/muster/coordinator/lead/form"
 	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/lead/refusal"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
@@ -186,7 +187,7 @@ func (l *Leader) writeJobChange(change *jobChange) {
 	j.beginWrite()
 	l.census.set(j.units[0], count.OfUnit(&j.units[0].record, nil).Plus(count.OfJob(&rec, change.doc)))
 	for _, u := range change.moved {
-		u.beginWrite(writeChange)
+		u.life.Begin(work.WriteChange)
 		l.offer(u)
 		at, unit := u.record.Path().Key(), change.placed(u.record)
 		d.Compares = append(d.Compares, record.ModRevIs(at, u.stored))
@@ -194,7 +195,7 @@ func (l *Leader) writeJobChange(change *jobChange) {
 	}
 	for _, u := range change.added {
 		u.setSequence(l.post.NextArrival())
-		u.beginWrite(writeCreation)
+		u.life.Begin(work.WriteCreation)
 		l.add(u)
 		at := u.record.Path().Key()
 		d.Compares = append(d.Compares, record.Absent(at))
@@ -228,7 +229,7 @@ func (l *Leader) takeJobChange(change *jobChange, rev resource.Revision) {
 		l.occupancy.noteUnit(u)
 	}
 	for _, u := range change.moved {
-		u.finishWrite(writeChange)
+		u.life.Finish(work.WriteChange)
 		if change.priority != nil {
 			l.room.Remove(u.key)
 			l.removeConsumer(u) // the trees know its priority
@@ -241,7 +242,7 @@ func (l *Leader) takeJobChange(change *jobChange, rev resource.Revision) {
 		l.goOn(u)
 	}
 	for _, u := range change.added {
-		u.finishWrite(writeCreation)
+		u.life.Finish(work.WriteCreation)
 		u.enterOrder(rev)
 		j.restoreUnit(u)
 		l.goOn(u)
@@ -262,11 +263,11 @@ func (l *Leader) takeJobChange(change *jobChange, rev resource.Revision) {
 func (l *Leader) dropJobChange(change *jobChange) {
 	l.census.note(change.job.units[0])
 	for _, u := range change.moved {
-		u.finishWrite(writeChange)
+		u.life.Finish(work.WriteChange)
 		l.goOn(u)
 	}
 	for _, u := range change.added {
-		u.finishWrite(writeCreation)
+		u.life.Finish(work.WriteCreation)
 		u.fail(api.Errorf(503, "%s was not stored", u.path))
 		l.removeUnit(u)
 	}

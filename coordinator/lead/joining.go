@@ -120,7 +120,7 @@ func (u *unit) sharesName(o *unit) bool {
 // among them.
 func (u *unit) missing() (n int) {
 	for _, o := range u.mates() {
-		if o == u || u.sharesName(o) && o.waiting() && o.attempt == nil && o.ending == nil && !o.isSuspended() {
+		if o == u || u.sharesName(o) && o.waiting() && o.attempt == nil && !o.life.EndAsked() && !o.isSuspended() {
 			n++
 		}
 	}

@@ -73,7 +73,7 @@ func (j *job) holdAll() (changed []*unit) {
 // being tried.
 func (l *Leader) holdUnits(j *job) {
 	for _, u := range l.setHolds(j) {
-		if !u.gone && u.stored != 0 && u.ending == nil && u.attempt == nil {
+		if !u.life.Gone() && u.stored != 0 && !u.life.EndAsked() && u.attempt == nil {
 			l.offer(u)
 			l.noteWaiting(u)
 			l.notify(u)
@@ -96,7 +96,7 @@ func (l *Leader) awaitRetry(u *unit) {
 		return
 	}
 	l.post.After(wait, func() {
-		if !u.gone && u.job != nil {
+		if !u.life.Gone() && u.job != nil {
 			l.holdUnits(u.job)
 			l.awaitRetry(u)
 		}
@@ -165,7 +165,7 @@ func (l *Leader) endUnwanted(j *job) {
 		return
 	}
 	for _, u := range j.units {
-		if !u.phase().Ended() && u.ending == nil {
+		if !u.phase().Ended() && !u.life.EndAsked() {
 			asked := txn.ReleaseAsked{Reason: Clip(reason)}
 			if u.hasWork() {
 				asked.GraceSeconds = DefaultGrace

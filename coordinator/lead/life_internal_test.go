@@ -285,7 +285,7 @@ func TestADelayedUnitLeavesItsTurn(t *testing.T) {
 	x.fails(u, 0, 1, "Completed")
 	second := u.job.units[1]
 	if second.attempt == nil || u.attempt != nil {
-		t.Fatalf("the units are %s and %s, want the second to be tried", u.lifecycle, second.lifecycle)
+		t.Fatalf("the units are %s and %s, want the second to be tried", u.life.Phase(), second.life.Phase())
 	}
 	x.holdsAll(second)
 	x.pass(time.Minute)

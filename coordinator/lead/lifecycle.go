@@ -6,6 +6,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/lead/refusal"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
@@ -35,7 +36,7 @@ func (l *Leader) removeUnit(u *unit) {
 // enqueue stores a new unit that has to wait: the unit, its place in the order
 // and all else that its creation writes. Then it is acknowledged.
 func (l *Leader) enqueue(u *unit) {
-	u.beginWrite(writeCreation)
+	u.life.Begin(work.WriteCreation)
 	key := u.record.Path().Key()
 	l.post.SettleCreation(u.creating(), post.Decision{
 		Compares: append([]record.Compare{record.Absent(key)}, u.create.compares...),
@@ -48,14 +49,14 @@ func (l *Leader) enqueue(u *unit) {
 }
 
 func (l *Leader) enqueued(u *unit, o txn.Outcome, rev resource.Revision, err error) {
-	u.finishWrite(writeCreation)
+	u.life.Finish(work.WriteCreation)
 	if o != txn.Landed {
 		l.rejected(u, o, err)
 		return
 	}
 	u.enterOrder(rev)
 	l.created(u, rev)
-	if u.ending != nil {
+	if u.life.EndAsked() {
 		l.endQueued(u)
 		return
 	}
@@ -104,37 +105,37 @@ func (l *Leader) end(u *unit, asked txn.ReleaseAsked) { l.endSince(u, asked, l.p
 // endSince asks for a unit's release, however far it is, because of a request at
 // an instant, in milliseconds.
 func (l *Leader) endSince(u *unit, asked txn.ReleaseAsked, instant int64) {
-	if u.ending != nil {
+	if u.life.EndAsked() {
 		return
 	}
 	u.askEnd(asked, instant, l.post.Acting())
 	switch {
 	case u.attempt != nil:
-		l.step(u.attempt, *u.ending)
+		l.step(u.attempt, *u.life.Ending())
 		l.writeWish(u)
 	case u.phase().Ended() && u.job != nil:
 		l.finish(u)
 	case u.adopting != nil: // ends once that is fenced; its agents are not waited for
 		l.abandon(u.adopting)
-	case !u.isBeingWritten():
+	case !u.life.IsBeingWritten():
 		l.endQueued(u)
 	}
 }
 
-// writeWish makes durable that the owner of a preemption's victim has asked for
+// work.WriteWish makes durable that the owner of a preemption's victim has asked for
 // its end. The victim's record is its preemptor's until that is decided, which may
 // take the whole grace, so the wish is written with the unit. A job has its own.
 func (l *Leader) writeWish(u *unit) {
 	a := u.attempt
-	if a == nil || u.job != nil || u.ending == nil || u.wish == endDurable || u.writing == writeWish || a.machine.State() != txn.Evicting || a.machine.By() == "" {
+	if a == nil || u.job != nil || !u.life.EndAsked() || u.life.EndDurable() || u.life.Writing() == work.WriteWish || a.machine.State() != txn.Evicting || a.machine.By() == "" {
 		return
 	}
-	defer l.post.ActFor(u.asker)()
-	u.beginWrite(writeWish)
+	defer l.post.ActFor(u.life.Asker())()
+	u.life.Begin(work.WriteWish)
 	key, unit := u.record.Path().Key(), u.record
-	unit.Ending = &record.Cancellation{Reason: u.ending.Reason, GraceSeconds: u.ending.GraceSeconds, GraceKept: u.ending.Kept, AskedMillis: u.asked, Remove: true}
+	unit.Ending = &record.Cancellation{Reason: u.life.Ending().Reason, GraceSeconds: u.life.Ending().GraceSeconds, GraceKept: u.life.Ending().Kept, AskedMillis: u.life.Asked(), Remove: true}
 	l.post.Settle(post.Change(key, u.stored, unit, func(o txn.Outcome, rev resource.Revision, err error) {
-		u.finishWrite(writeWish)
+		u.life.Finish(work.WriteWish)
 		if o == txn.Landed {
 			u.keepWish(unit.Ending, rev)
 		} else { // another Txn of the unit's was first, and ends it
@@ -155,15 +156,15 @@ func (l *Leader) endQueued(u *unit) {
 		l.enqueue(u)
 		return
 	}
-	defer l.post.ActFor(u.asker)()
-	u.beginWrite(writeEnd)
+	defer l.post.ActFor(u.life.Asker())()
+	u.life.Begin(work.WriteEnd)
 	key := u.record.Path().Key()
 	d := post.Decision{Compares: []record.Compare{record.ModRevIs(key, u.stored)}}
 	if u.queued {
 		d.Ops = append(d.Ops, record.Delete(u.record.Order().Key()))
 	}
 	unit := u.record
-	unit.Phase, unit.Reason = string(api.Cancelled), u.ending.Reason
+	unit.Phase, unit.Reason = string(api.Cancelled), u.life.Ending().Reason
 	unit.Ended, unit.EndedMillis = l.post.Stamp(), l.post.Millis()
 	if u.job == nil || u.record.Replaces {
 		d.Ops = append(d.Ops, record.Delete(key))
@@ -179,7 +180,7 @@ func (l *Leader) endQueued(u *unit) {
 			l.post.After(lastBackoff, write) // the cause is durable: nobody asks for the end again
 			return
 		}
-		u.finishWrite(writeEnd)
+		u.life.Finish(work.WriteEnd)
 		if o != txn.Landed {
 			u.dropWish() // it waits as before; the client asks again
 			l.awaitStart(u)
@@ -221,7 +222,7 @@ func (l *Leader) finishJob(j *job) {
 	l.pruneJob(j)
 	l.endUnwanted(j)
 	l.holdUnits(j)
-	if j.gone || j.writing || slices.ContainsFunc(j.units, func(u *unit) bool { return !u.phase().Ended() || u.isBeingWritten() }) {
+	if j.gone || j.writing || slices.ContainsFunc(j.units, func(u *unit) bool { return !u.phase().Ended() || u.life.IsBeingWritten() }) {
 		return
 	}
 	phase, reason, message := api.Cancelled, "", ""

@@ -94,7 +94,7 @@ func (v *view) restoreAttempt(id resource.TxID, u *unit, rec record.Tx, rev reso
 	a.restoreOutcome(rec.Outcome)
 	if e := u.record.Ending; e != nil && rec.State == grant.RecordEvicting {
 		u.restoreWish(releaseOf(*e), e.AskedMillis)
-		effects = append(effects, a.machine.Step(*u.ending)...)
+		effects = append(effects, a.machine.Step(*u.life.Ending())...)
 	}
 	u.restoreAttempt(a)
 	v.insertAttempt(id, a)

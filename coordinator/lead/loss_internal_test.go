@@ -285,7 +285,7 @@ func TestAGangAndItsReplacementsAreEvictedTogether(t *testing.T) {
 			x.check()
 			x.says(r, grant.Tombstone)
 			x.answers()
-			if !r.gone || len(u.job.replacements()) > 0 || x.keeps(r.record.Path().Key()) {
+			if !r.life.Gone() || len(u.job.replacements()) > 0 || x.keeps(r.record.Path().Key()) {
 				t.Errorf("the replacement is %s", r.phase())
 			}
 			if m := x.members["default/train-1"]; m == nil || m.unit != u {
@@ -316,7 +316,7 @@ func TestAReplacementThatWaitsGoesWithItsGang(t *testing.T) {
 			u, r, _ := x.lose(replace, "", 1)
 			end(x, u)
 			x.answers()
-			if !r.gone || x.keeps(r.record.Path().Key()) || x.keeps(r.record.Order().Key()) {
+			if !r.life.Gone() || x.keeps(r.record.Path().Key()) || x.keeps(r.record.Order().Key()) {
 				t.Errorf("the replacement is %s", r.phase())
 			}
 			x.check()
@@ -370,7 +370,7 @@ func TestAReplacementIsNotCommittedWithoutItsGang(t *testing.T) {
 	x.answer() // EVICTING lands first
 	x.asked = append([]post.Effect{commit}, x.asked...)
 	x.answers()
-	if r.phase() == api.Running || !r.gone {
+	if r.phase() == api.Running || !r.life.Gone() {
 		t.Errorf("the replacement is %s", r.phase())
 	}
 	x.check()

@@ -64,7 +64,7 @@ func (u *unit) isMended() bool {
 // Those under notice end anyway.
 func (l *Leader) endReplacements(j *job) {
 	for _, r := range slices.Clone(j.replacements()) {
-		if r.ending != nil || r.isWanted() || r.isLeavingSoon() {
+		if r.life.EndAsked() || r.isWanted() || r.isLeavingSoon() {
 			continue
 		}
 		asked := txn.ReleaseAsked{Reason: "its gang has ended or waits again"}
@@ -91,7 +91,7 @@ func (l *Leader) dropReplacement(r *unit) {
 	l.removeUnit(r)
 	l.mapMembers(g)
 	l.occupancy.noteUnit(g)
-	if g.ending == nil && g.attempt == nil && !g.gone {
+	if !g.life.EndAsked() && g.attempt == nil && !g.life.Gone() {
 		l.offer(g)
 	}
 	l.notify(g)
@@ -222,7 +222,7 @@ func (l *Leader) startGang(g *unit) {
 // gang runs without the member.
 func (a *attempt) mayMend() bool {
 	g := a.unit.gang()
-	return g == nil || a.unit.isWanted() && g.attempt != nil && g.ending == nil
+	return g == nil || a.unit.isWanted() && g.attempt != nil && !g.life.EndAsked()
 }
 
 // gangCompares are the compares by which the gang of a replacement still is COMMITTED

@@ -109,7 +109,7 @@ func TestAGangSucceedsWithItsReplacements(t *testing.T) {
 	tx := r.attempt.machine.ID()
 	x.ends(u, 0, 0, "Completed")
 	x.ends(u, 2, 0, "Completed")
-	if u.ending != nil {
+	if u.life.EndAsked() {
 		t.Fatal("the gang ends while the replacement runs")
 	}
 	x.hear(grant.Worked{Node: "n4", Tx: tx, States: []grant.WorkState{{Phase: grant.WorkEnded, Reason: "Completed"}}})
@@ -118,7 +118,7 @@ func TestAGangSucceedsWithItsReplacements(t *testing.T) {
 	x.answers()
 	x.says(u, grant.Tombstone)
 	x.answers()
-	if u.phase() != api.Succeeded || !r.gone || u.job.record.Phase != string(api.Succeeded) {
+	if u.phase() != api.Succeeded || !r.life.Gone() || u.job.record.Phase != string(api.Succeeded) {
 		t.Fatalf("the gang is %s, the job %s", u.phase(), u.job.record.Phase)
 	}
 	exits := x.stored(u).Exits
@@ -137,8 +137,8 @@ func TestAGangSucceedsWithoutAMemberThatWaits(t *testing.T) {
 	x.answers()
 	x.says(u, grant.Tombstone)
 	x.answers()
-	if u.phase() != api.Succeeded || !r.gone || u.job.record.Phase != string(api.Succeeded) {
-		t.Errorf("the gang is %s, the replacement gone %t, the job %s", u.phase(), r.gone, u.job.record.Phase)
+	if u.phase() != api.Succeeded || !r.life.Gone() || u.job.record.Phase != string(api.Succeeded) {
+		t.Errorf("the gang is %s, the replacement gone %t, the job %s", u.phase(), r.life.Gone(), u.job.record.Phase)
 	}
 	x.check()
 }
@@ -152,8 +152,8 @@ func TestAFailureOfAReplacementIsOneOfTheGang(t *testing.T) {
 	x.answers()
 	x.says(r, grant.Tombstone)
 	x.answers()
-	if u.phase() != api.Pending || u.record.Retries != 1 || len(u.record.Lost) > 0 || !r.gone || u.record.Failure != "train-1 exited with code 3" {
-		t.Errorf("the gang is %s after %d retries (%s), the replacement gone %t", u.phase(), u.record.Retries, u.record.Failure, r.gone)
+	if u.phase() != api.Pending || u.record.Retries != 1 || len(u.record.Lost) > 0 || !r.life.Gone() || u.record.Failure != "train-1 exited with code 3" {
+		t.Errorf("the gang is %s after %d retries (%s), the replacement gone %t", u.phase(), u.record.Retries, u.record.Failure, r.life.Gone())
 	}
 	x.check()
 }
@@ -176,8 +176,8 @@ func TestAGangGivesWayWithItsReplacements(t *testing.T) {
 	x.says(r, grant.Tombstone)
 	x.says(p, grant.Reserved)
 	x.answers()
-	if p.phase() != api.Running || u.phase() != api.Pending || !r.gone || len(u.record.Lost) > 0 {
-		t.Errorf("the preemptor is %s, the gang %s, the replacement gone %t", p.phase(), u.phase(), r.gone)
+	if p.phase() != api.Running || u.phase() != api.Pending || !r.life.Gone() || len(u.record.Lost) > 0 {
+		t.Errorf("the preemptor is %s, the gang %s, the replacement gone %t", p.phase(), u.phase(), r.life.Gone())
 	}
 	x.check()
 }
@@ -209,8 +209,8 @@ func TestALostMemberIsChargedToNobody(t *testing.T) {
 	x.says(u, grant.Tombstone)
 	x.says(r, grant.Tombstone)
 	x.answers()
-	if !u.gone || !r.gone || x.keeps(r.record.Path().Key()) {
-		t.Errorf("gone: the gang %t, the replacement %t", u.gone, r.gone)
+	if !u.life.Gone() || !r.life.Gone() || x.keeps(r.record.Path().Key()) {
+		t.Errorf("gone: the gang %t, the replacement %t", u.life.Gone(), r.life.Gone())
 	}
 	x.check()
 }

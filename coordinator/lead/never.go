@@ -32,7 +32,7 @@ const (
 // is. Unless a form can run, the verdict stays as it was while the hosts of some nodes are
 // unknown, and when too many units are judged at a time.
 func (l *Leader) judgeFate(u *unit) {
-	if u.gone || u.ending != nil || !u.waiting() || u.attempt != nil {
+	if u.life.Gone() || u.life.EndAsked() || !u.waiting() || u.attempt != nil {
 		return
 	}
 	l.fates.judgements++
@@ -128,7 +128,7 @@ func (l *Leader) noteFates() {
 	}
 	k.noted = now
 	for _, u := range slices.SortedFunc(maps.Keys(k.marked), func(a, b *unit) int { return strings.Compare(a.path, b.path) }) {
-		if u.gone || !u.waiting() {
+		if u.life.Gone() || !u.waiting() {
 			delete(k.marked, u)
 			continue
 		}

@@ -3,6 +3,7 @@ package lead
 import (
 	"testing"
 
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/whatif"
 	"github.com/musterd/muster/resource"
 )
@@ -10,7 +11,8 @@ import (
 // A unit that has gone is not judged: the quota trees would keep it for ever.
 func TestAUnitThatHasGoneIsNotJudged(t *testing.T) {
 	l := &Leader{}
-	u := &unit{path: "a/alloc/x/0", gone: true}
+	u := &unit{path: "a/alloc/x/0"}
+	u.life.Take(work.StepRemoved, false)
 	l.judgeFate(u) // would read the state of the nodes, and there is none
 	if u.fate.message != "" || len(l.fates.marked) != 0 {
 		t.Errorf("the unit is judged: %+v", u.fate)
@@ -27,7 +29,7 @@ func TestAFormThatCanRunCountsWhereAnEarlierIsUnknown(t *testing.T) {
 	u := x.submit("u", 8, `"alternatives":[{"resources":{"requests":{"nvidia.com/gpu":"4"}}}],`)
 	x.answers()
 	if !u.waiting() || u.attempt != nil || len(u.forms) != 2 {
-		t.Fatalf("the unit is %s with %d forms, want it to wait with two", u.lifecycle, len(u.forms))
+		t.Fatalf("the unit is %s with %d forms, want it to wait with two", u.life.Phase(), len(u.forms))
 	}
 	x.do(func() {
 		x.mark(u, fate{message: "never", reason: &resource.Reason{Code: "Never"}})

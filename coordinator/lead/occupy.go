@@ -66,7 +66,7 @@ func (l *Leader) occupantOf(path string) *cluster.Occupant {
 		return nil
 	}
 	o := &cluster.Occupant{
-		Unit: path, Tx: u.attempt.machine.ID(), Priority: u.record.Priority, Nodes: u.attempt.machine.Nodes(), Status: l.statusOf(u), Pinned: u.groups.Unpreemptable || u.ending != nil,
+		Unit: path, Tx: u.attempt.machine.ID(), Priority: u.record.Priority, Nodes: u.attempt.machine.Nodes(), Status: l.statusOf(u), Pinned: u.groups.Unpreemptable || u.life.EndAsked(),
 		Claimed: u.attempt.preemptor != nil, Displaces: u.attempt.victimPaths(), Arrived: cluster.Arrival{Epoch: u.key.Epoch, Counter: u.key.Counter},
 		Subject: u.Demand.Subject, Gang: u.gangName(),
 	}
@@ -96,7 +96,7 @@ func (l *Leader) statusOf(u *unit) cluster.Status {
 		return cluster.Evictable
 	case a.preemptor != nil || a.machine.State() == txn.Claimed:
 		return cluster.Claimed
-	case u.ending != nil:
+	case u.life.EndAsked():
 		return cluster.Ending
 	}
 	return cluster.Starting

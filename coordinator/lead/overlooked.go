@@ -57,7 +57,7 @@ func (l *Leader) Overlooked() string {
 	}
 	for _, key := range l.room.Order().Head(l.room.Order().Len()) {
 		u := l.units[key.Path]
-		if u == nil || !u.waiting() || u.ending != nil || !u.mayBeTried() || u.grows() || u.gathers() && !slices.Contains(u.group.offered, u) {
+		if u == nil || !u.waiting() || u.life.EndAsked() || !u.mayBeTried() || u.grows() || u.gathers() && !slices.Contains(u.group.offered, u) {
 			continue
 		}
 		if l.isHeldByQueue(u) {

@@ -86,7 +86,7 @@ func (l *Leader) endSurplus(j *job) {
 		return
 	}
 	for _, u := range slices.Backward(j.units) {
-		if u.isSurplus() && u.ending == nil {
+		if u.isSurplus() && !u.life.EndAsked() {
 			l.endSince(u, releaseOf(*wish), wish.AskedMillis)
 		}
 	}
@@ -94,7 +94,7 @@ func (l *Leader) endSurplus(j *job) {
 
 // pruneJob removes the units beyond the number of members that have ended.
 func (l *Leader) pruneJob(j *job) {
-	isPast := func(u *unit) bool { return u.isSurplus() && u.phase().Ended() && !u.isBeingWritten() }
+	isPast := func(u *unit) bool { return u.isSurplus() && u.phase().Ended() && !u.life.IsBeingWritten() }
 	if j.gone || j.writing || j.stored == 0 || j.record.Cancelled != nil || !slices.ContainsFunc(j.units, isPast) {
 		return
 	}

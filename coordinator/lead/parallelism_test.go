@@ -63,8 +63,8 @@ func TestAJobShrinksFromItsEnd(t *testing.T) {
 		t.Errorf("while the third one stops it has %v, want %v", got, want)
 	}
 	third := j.units[2]
-	if third.ending == nil || third.ending.GraceSeconds != DefaultGrace || third.ending.Reason != "spec.parallelism was lowered from 4 to 2" {
-		t.Errorf("the third one ends as %+v", third.ending)
+	if !third.life.EndAsked() || third.life.Ending().GraceSeconds != DefaultGrace || third.life.Ending().Reason != "spec.parallelism was lowered from 4 to 2" {
+		t.Errorf("the third one ends as %+v", third.life.Ending())
 	}
 	x.wants(j.units[0], `{"parallelism":3}`)
 	if got := x.refusedWith(); got != "409 spec.parallelism: member j-2 of job j is still ending after the number was lowered; ask again when it has ended" {

@@ -155,7 +155,7 @@ func (l *Leader) growWith(u *unit) {
 // grow lets a gang's further members be tried, now that the first run.
 func (l *Leader) grow(j *job) {
 	for _, u := range j.units[1:] {
-		if u.waiting() && u.attempt == nil && u.ending == nil {
+		if u.waiting() && u.attempt == nil && !u.life.EndAsked() {
 			l.offer(u)
 		}
 	}
@@ -188,7 +188,7 @@ func (l *Leader) aborted(a *attempt) {
 	l.post.Info("attempt_aborted", "tx", tx, "unit", u.path, "refusals", Clip(fmt.Sprint(a.machine.Refusals())))
 	l.noteChange()
 	switch {
-	case u.ending != nil:
+	case u.life.EndAsked():
 		l.endQueued(u)
 		return
 	case u.stored != 0 && l.isOverdue(u):

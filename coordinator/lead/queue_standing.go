@@ -15,13 +15,13 @@ import (
 // standingOf is the part of a unit in its queue.
 func standingOf(u *unit) rule.Standing {
 	switch {
-	case u == nil || u.gone || u.phase().Ended():
+	case u == nil || u.life.Gone() || u.phase().Ended():
 		return rule.Gone
 	case u.attempt != nil && !u.waiting():
 		return rule.Runs
-	case u.attempt != nil || u.isBeingAdopted():
+	case u.attempt != nil || u.life.IsBeingAdopted():
 		return rule.Starts
-	case u.ending != nil:
+	case u.life.EndAsked():
 		return rule.Gone
 	case u.isSuspended() || u.grows() || u.isMending() || u.awaitsMembers() || u.hold != noHold:
 		return rule.Aside

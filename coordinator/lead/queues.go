@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead/edit"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/queue/rule"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
@@ -55,7 +56,7 @@ func (l *Leader) followRules(paths []string) {
 // offered are the groups that were offered already.
 func (l *Leader) followRule(u *unit, offered map[*group]bool) {
 	switch {
-	case u == nil || u.ending != nil:
+	case u == nil || u.life.EndAsked():
 	case u.attempt != nil:
 		if l.isOnHold(u) && u.waiting() && u.attempt.mayCommit() && u.attempt.machine.Undecided() {
 			l.step(u.attempt, txn.BudgetSpent{})
@@ -64,7 +65,7 @@ func (l *Leader) followRule(u *unit, offered map[*group]bool) {
 		if l.isOnHold(u) {
 			l.abandon(u.adopting)
 		}
-	case !u.isBeingAdopted():
+	case !u.life.IsBeingAdopted():
 		if !u.gathers() {
 			l.offer(u)
 		} else if !offered[u.group] {
@@ -79,7 +80,7 @@ func (l *Leader) followRule(u *unit, offered map[*group]bool) {
 
 // storeHeld stores a new unit that a rule of its queue holds back: no trial will.
 func (l *Leader) storeHeld(u *unit) {
-	if u.create != nil && u.lifecycle == phaseCreating && !u.isBeingWritten() && !l.room.Offered(u.path) {
+	if u.create != nil && u.life.Phase() == work.Creating && !u.life.IsBeingWritten() && !l.room.Offered(u.path) {
 		l.enqueue(u)
 	}
 }

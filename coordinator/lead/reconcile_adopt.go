@@ -9,6 +9,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead/post"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/sched"
@@ -78,7 +79,7 @@ func (r *reconciliation) adopt(g *lost, done func(*api.Status)) {
 			l.post.End(fmt.Errorf("unit %s was forgotten while the record of %s was made again", u.path, g.Tx))
 			return
 		}
-		u.finishWrite(writeAdoption)
+		u.life.Finish(work.WriteAdoption)
 		if o != txn.Landed {
 			l.notAdopted(who, a)
 			done(api.Errorf(409, "%s: something changed while its record was made again (%v); ask again", g.Tx, err))
@@ -156,8 +157,8 @@ func (l *Leader) adopted(a *attempt, g *lost, votes map[resource.NodeID]txn.Vote
 	// Others may have it evicted now.
 	l.wakeAll()
 	l.growWith(u)
-	if u.ending != nil { // asked for in the meantime
-		l.step(a, *u.ending)
+	if u.life.EndAsked() { // asked for in the meantime
+		l.step(a, *u.life.Ending())
 	}
 	l.notify(u)
 }
@@ -168,7 +169,7 @@ func (l *Leader) notAdopted(who adoptee, a *attempt) {
 	l.wakeAll()
 	switch u := who.unit; {
 	case who.waited:
-		if u.ending != nil {
+		if u.life.EndAsked() {
 			l.endQueued(u)
 			return
 		}
@@ -184,7 +185,7 @@ func (l *Leader) notAdopted(who adoptee, a *attempt) {
 // reserveName keeps the unit's name, and keeps it from being placed.
 func (l *Leader) reserveName(who adoptee) {
 	u := who.unit
-	u.beginWrite(writeAdoption)
+	u.life.Begin(work.WriteAdoption)
 	if who.waited {
 		l.room.Remove(u.key)
 		return

@@ -191,7 +191,7 @@ func TestOnlyTheUnitThatCameBackIsEnded(t *testing.T) {
 		p, r := reconciling(t)
 		u := p.l.units["default/alloc/back/0"]
 		p.turn(func() { r.askToEnd(returned{tx: backTx, path: u.path, unit: uid}) })
-		if u.ending != nil != ends {
+		if u.life.EndAsked() != ends {
 			t.Errorf("of %s: ends %t", uid, !ends)
 		}
 	}

@@ -194,7 +194,7 @@ func (r *reconciliation) problem(g *lost) (text string, forGood bool) {
 	if u := r.l.waitingUnit(g); u != nil {
 		stored = u.record.Members
 	} else if u := r.l.unitOf(g.Unit); u != nil { // I6: a unit is live in one transaction
-		return fmt.Sprintf("its unit %s is %s without it", u.path, u.lifecycle), u.attempt != nil && !u.attempt.machine.Undecided()
+		return fmt.Sprintf("its unit %s is %s without it", u.path, u.life.Phase()), u.attempt != nil && !u.attempt.machine.Undecided()
 	}
 	size, contradiction := grant.UnitMembers(stored, g.holders)
 	switch {
@@ -232,7 +232,7 @@ func (g *lost) alone() bool {
 // place: it was submitted before the backup and committed after it.
 func (l *Leader) waitingUnit(g *lost) *unit {
 	u := l.units[g.Name]
-	if u == nil || u.record.UID != g.Unit || u.stored == 0 || !u.waiting() || u.attempt != nil || u.isBeingWritten() || u.adopting != nil || u.ending != nil {
+	if u == nil || u.record.UID != g.Unit || u.stored == 0 || !u.waiting() || u.attempt != nil || u.life.IsBeingWritten() || u.adopting != nil || u.life.EndAsked() {
 		return nil
 	}
 	return u

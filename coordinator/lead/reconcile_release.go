@@ -69,7 +69,7 @@ func (r *reconciliation) askToEnd(b returned) {
 // preemptor, and its owner has not asked for the end of the unit: the unit waits
 // again, or stays to be seen.
 func (a *attempt) leavesEvicted() bool {
-	return a.notice != nil && a.machine.By() == "" && a.unit.ending == nil
+	return a.notice != nil && a.machine.By() == "" && !a.unit.life.EndAsked()
 }
 
 // outcomeWhereBack says what the reconciliation does to a unit whose record came back.

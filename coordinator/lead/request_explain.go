@@ -94,7 +94,7 @@ func (l *Leader) trySubmission(s *submission, status *api.Status, asked Asked) (
 		return nil, status
 	}
 	delete(l.fates.marked, u) // it is forgotten
-	u.pretendStored()
+	u.life.Restore(api.Pending)
 	u.setSequence(l.post.Behind()) // behind all others
 	x := l.explain(u, asked)
 	l.removeConsumer(u) // which the snapshot has, if any

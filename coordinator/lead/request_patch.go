@@ -10,6 +10,7 @@ import (
 	"github.com/musterd/muster/coordinator/lead/desk"
 	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/lead/refusal"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
@@ -51,9 +52,9 @@ func (r PatchAllocation) serve(l *Leader, c *desk.Call) {
 	})
 	c.Wait(changesOf(u), func() bool {
 		switch {
-		case u.gone:
+		case u.life.Gone():
 			c.Answer(nil, NotFound("allocation", r.Namespace, r.Name))
-		case u.ending != nil || u.lifecycle == phaseClosing && !u.record.Requeues:
+		case u.life.EndAsked() || u.life.Phase() == work.Closing && !u.record.Requeues:
 			c.Answer(nil, api.Errorf(409, "allocation %s is ending: it stays as it is", r.Name).Because(api.FailedPrecondition))
 		case !u.isAtRest():
 			if !r.Patch.Suspends() || u.attempt == nil {
@@ -103,7 +104,7 @@ func (l *Leader) patchUnit(c *desk.Call, u *unit, p api.WorkPatch) {
 	c.Begin()
 	former := u.record.Document
 	l.setDocument(u, raw, doc)
-	u.beginWrite(writeChange)
+	u.life.Begin(work.WriteChange)
 	l.offer(u) // which holds a unit that waits
 	key, unit := u.record.Path().Key(), u.record
 	d := post.Decision{Compares: []record.Compare{record.ModRevIs(key, u.stored)}}
@@ -114,7 +115,7 @@ func (l *Leader) patchUnit(c *desk.Call, u *unit, p api.WorkPatch) {
 	d.Ops = append(d.Ops, record.Put(key, record.MustEncode(unit)))
 	isMine := post.Wrote(key, func(rec record.Unit) bool { return rec.UID == unit.UID && bytes.Equal(rec.Document, unit.Document) })
 	finish := func(landed bool, rev resource.Revision, err error) {
-		u.finishWrite(writeChange)
+		u.life.Finish(work.WriteChange)
 		switch {
 		case landed:
 			u.keepDocument(doc, rev)
@@ -124,7 +125,7 @@ func (l *Leader) patchUnit(c *desk.Call, u *unit, p api.WorkPatch) {
 				u.setQueue(unit.Queue, rev)
 			}
 			c.Answer(l.allocation(u, 0), nil)
-		case u.gone:
+		case u.life.Gone():
 			c.Answer(nil, NotFound("allocation", u.record.Namespace, u.record.Name))
 		default:
 			l.setDocument(u, former, u.allocation)

@@ -29,7 +29,7 @@ func (r ReleaseAllocations) serve(l *Leader, c *desk.Call) {
 	for _, name := range r.Names {
 		u, _, status := l.member(r.Namespace, name)
 		switch {
-		case status != nil || u.stored == 0 || u.ending != nil: // it has gone meanwhile, or its end was asked for
+		case status != nil || u.stored == 0 || u.life.EndAsked(): // it has gone meanwhile, or its end was asked for
 		case u.job != nil:
 			b.fail(name, inJob(name, u))
 		default:
@@ -67,9 +67,9 @@ func (l *Leader) releaseNext(c *desk.Call, b *bulk, left []*unit, holding []reso
 	u := left[0]
 	c.Wait(changesOf(u), func() bool {
 		switch {
-		case u.ending == nil:
+		case !u.life.EndAsked():
 			b.fail(u.record.Name, notDeleted(u.record.Name))
-		case !u.gone && u.wish != endDurable:
+		case !u.life.Gone() && !u.life.EndDurable():
 			return false
 		default:
 			b.release(u, holding[0])

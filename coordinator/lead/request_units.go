@@ -80,7 +80,7 @@ func (l *Leader) submitFor(c *desk.Call, s *submission, wait time.Duration) {
 		switch {
 		case u.err != nil:
 			c.Answer(nil, u.err)
-		case u.create == nil && (expired || u.gone || !unitWaiting(u) || u.isSuspended()): // the store holds it
+		case u.create == nil && (expired || u.life.Gone() || !unitWaiting(u) || u.isSuspended()): // the store holds it
 			made := Created{Repeated: repeated, Warnings: append(u.warningsOf(), l.dependencyWarnings(u.job)...)}
 			if u.job == nil {
 				made.Allocation = l.allocation(u, 0)
@@ -122,7 +122,7 @@ func (r DeleteAllocation) serve(l *Leader, c *desk.Call) {
 	}
 	if u.endsWithItsTime() { // the request is about the allocation that has ended
 		c.Wait(changesOf(u), func() bool {
-			if !u.gone && !u.phase().Ended() {
+			if !u.life.Gone() && !u.phase().Ended() {
 				return false
 			}
 			r.serve(l, c)
@@ -131,7 +131,7 @@ func (r DeleteAllocation) serve(l *Leader, c *desk.Call) {
 		return
 	}
 	c.Begin()
-	leaving := u.ending != nil // for another who asked
+	leaving := u.life.EndAsked() // for another who asked
 	if !leaving && r.Options.PropagationPolicy == api.Background {
 		u.hide()
 	}
@@ -150,9 +150,9 @@ func (r DeleteAllocation) serve(l *Leader, c *desk.Call) {
 // taken.
 func (l *Leader) answerEnding(c *desk.Call, u *unit, name string) bool {
 	switch {
-	case u.ending == nil:
+	case !u.life.EndAsked():
 		c.Answer(nil, notDeleted(name))
-	case !u.gone && u.wish != endDurable:
+	case !u.life.Gone() && !u.life.EndDurable():
 		return false
 	case u.stored == 0: // it came to nothing, and the next leader would not know that it was to be deleted
 		c.Answer(nil, NotFound("allocation", u.record.Namespace, name))
@@ -167,7 +167,7 @@ func (l *Leader) answerEnding(c *desk.Call, u *unit, name string) bool {
 // leader has heard of it.
 func (l *Leader) ifStillThere(c *desk.Call, u *unit, then func()) {
 	c.Settle(func() {
-		if u.gone {
+		if u.life.Gone() {
 			c.Answer(nil, NotFound("allocation", u.record.Namespace, u.record.Name))
 			return
 		}

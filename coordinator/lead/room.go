@@ -73,7 +73,7 @@ func (t trial) Try(k queue.Key, backstop bool) *sched.Evidence {
 	l := t.Leader
 	l.takeQueueNews()
 	u := l.units[k.Path]
-	if u == nil || !u.waiting() || u.ending != nil {
+	if u == nil || !u.waiting() || u.life.EndAsked() {
 		l.room.Remove(k)
 		return nil
 	}

@@ -125,7 +125,7 @@ func (l *Leader) rest(u *unit, wait time.Duration) {
 	l.room.Hold(u.key)
 	l.post.After(wait, func() {
 		u.endBackoff()
-		if u.waiting() && u.attempt == nil && u.ending == nil && !u.gone {
+		if u.waiting() && u.attempt == nil && !u.life.EndAsked() && !u.life.Gone() {
 			l.offer(u)
 		}
 	})

@@ -162,7 +162,7 @@ func TestAVictimThatHasChangedIsNotEvicted(t *testing.T) {
 	for name, change := range map[string]func(*scene, *unit){
 		"its owner ends it":   func(x *scene, a *unit) { x.do(func() { x.end(a, txn.ReleaseAsked{}) }); x.answers() },
 		"it ends for nobody":  func(x *scene, a *unit) { x.do(func() { x.evict(a, txn.EvictAsked{}) }); x.answers() },
-		"its wish is asked":   func(_ *scene, a *unit) { a.ending = &txn.ReleaseAsked{} },
+		"its wish is asked":   func(_ *scene, a *unit) { a.life.AskEnd(txn.ReleaseAsked{}, 0, nil) },
 		"another has claimed": func(_ *scene, a *unit) { a.attempt.setPreemptor(&attempt{}) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -217,7 +217,7 @@ func TestWhatEndsIsNotEvicted(t *testing.T) {
 	u := x.submit("b", 9, "")
 	x.do(func() { x.evict(u, txn.EvictAsked{}) })
 	c := x.running("c", 2, "")
-	c.ending = &txn.ReleaseAsked{} // before its transaction has heard of it
+	c.life.AskEnd(txn.ReleaseAsked{}, 0, nil) // before its transaction has heard of it
 	if c.evictable() {
 		t.Error("what its owner ends may be chosen")
 	}

@@ -63,7 +63,7 @@ func (l *Leader) evictee(o EvictOptions) (*unit, *api.Status) {
 // evictionOf is the eviction, or the end, of an attempt; false while neither is
 // durable.
 func (l *Leader) evictionOf(u *unit, a *attempt) (e Eviction, durable bool) {
-	if !u.gone && u.attempt == a && u.phase() != api.Terminating {
+	if !u.life.Gone() && u.attempt == a && u.phase() != api.Terminating {
 		return e, false
 	}
 	e = Eviction{
@@ -75,8 +75,8 @@ func (l *Leader) evictionOf(u *unit, a *attempt) (e Eviction, durable bool) {
 	switch { // a record of an older version has no instant
 	case a.notice != nil:
 		e.Until = cmp.Or(a.noticed, l.post.Now()).Add(time.Duration(a.notice.GraceSeconds) * time.Second)
-	case u.ending != nil:
-		e.Until = cmp.Or(post.InstantOf(u.asked), l.post.Now()).Add(time.Duration(u.ending.GraceSeconds) * time.Second)
+	case u.life.EndAsked():
+		e.Until = cmp.Or(post.InstantOf(u.life.Asked()), l.post.Now()).Add(time.Duration(u.life.Ending().GraceSeconds) * time.Second)
 	}
 	return e, true
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/lead/refusal"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
@@ -53,7 +54,7 @@ func (l *Leader) cancelJob(j *job, wish record.Cancellation, done func(*api.Stat
 		if d, waiting, ok := unheld(j); ok && o != txn.Landed && wish.Remove && errors.Is(err, record.ErrNoSpace) && !l.isAwaited(j) {
 			j.beginWrite()
 			for _, u := range waiting {
-				u.beginWrite(writeChange)
+				u.life.Begin(work.WriteChange)
 				l.offer(u) // which holds the unit
 			}
 			d.Done = func(o txn.Outcome, _ resource.Revision, err error) {
@@ -64,7 +65,7 @@ func (l *Leader) cancelJob(j *job, wish record.Cancellation, done func(*api.Stat
 					return
 				}
 				for _, u := range waiting {
-					u.finishWrite(writeChange)
+					u.life.Finish(work.WriteChange)
 					l.goOn(u)
 				}
 				done(refusal.NotTaken("job "+rec.Name, "deletion", err))
@@ -97,9 +98,9 @@ func unheld(j *job) (d post.Decision, waiting []*unit, ok bool) {
 		at := u.record.Path().Key()
 		d.Ops = append(d.Ops, record.Delete(at))
 		switch {
-		case u.phase().Ended() && !u.isBeingWritten():
+		case u.phase().Ended() && !u.life.IsBeingWritten():
 			continue
-		case u.attempt != nil || u.adopting != nil || u.isBeingWritten() || u.ending != nil || u.stored == 0:
+		case u.attempt != nil || u.adopting != nil || u.life.IsBeingWritten() || u.life.EndAsked() || u.stored == 0:
 			return d, nil, false
 		}
 		waiting = append(waiting, u)

@@ -150,9 +150,9 @@ func (l *Leader) awaitReclaimed(c *desk.Call, r *reclaim, left []*unit) {
 	}
 	c.Wait(changesOf(u), func() bool {
 		switch {
-		case !u.gone && u.ending == nil:
+		case !u.life.Gone() && !u.life.EndAsked():
 			c.Answer(nil, api.Errorf(503, "quota tree %s: the store did not take the end of %s; ask again", r.object.Tree, u.path))
-		case !u.gone && u.wish != endDurable:
+		case !u.life.Gone() && !u.life.EndDurable():
 			return false
 		default:
 			l.awaitReclaimed(c, r, left[1:])

@@ -19,7 +19,7 @@ func (l *Leader) quotaExplanation(u *unit) *api.QuotaExplanation {
 	switch {
 	case u.attempt != nil:
 		charges = u.attempt.charges
-	case u.waiting() && !u.isBeingAdopted():
+	case u.waiting() && !u.life.IsBeingAdopted():
 		s.Reasons = l.quotas.Reasons(l.judge(u))
 		charges = u.charges
 	}

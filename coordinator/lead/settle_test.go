@@ -11,6 +11,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead/post"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/store/mem"
@@ -142,13 +143,13 @@ func (x *inputs) checkSettled(t *rapid.T) {
 	for _, path := range slices.Sorted(maps.Keys(x.units)) {
 		u := x.units[path]
 		if u.isSuspended() && !u.phase().Ended() && (u.attempt != nil || !u.waiting()) {
-			t.Errorf("%s is suspended and %s, with an attempt: %t", path, u.lifecycle, u.attempt != nil)
+			t.Errorf("%s is suspended and %s, with an attempt: %t", path, u.life.Phase(), u.attempt != nil)
 		}
 		if u.isSuspended() && u.waiting() && x.room.Offered(path) {
 			t.Errorf("%s is suspended and may be tried", path)
 		}
-		if u.ending != nil && u.job == nil {
-			t.Errorf("%s was to end and is %s", path, u.lifecycle)
+		if u.life.EndAsked() && u.job == nil {
+			t.Errorf("%s was to end and is %s", path, u.life.Phase())
 		}
 		if u.waiting() && !u.queued {
 			t.Errorf("%s waits and has no place in the order", path)
@@ -194,7 +195,7 @@ func (x *inputs) checkSettled(t *rapid.T) {
 	}
 	for path, u := range x.units {
 		if !stored[path] {
-			t.Errorf("%s is %s and not in the store", path, u.lifecycle)
+			t.Errorf("%s is %s and not in the store", path, u.life.Phase())
 		}
 		if u.waiting() && !placed[path] {
 			t.Errorf("%s waits and the store has no place for it", path)
@@ -210,7 +211,7 @@ func (x *inputs) checkSettled(t *rapid.T) {
 // quiet, nothing that is suspended holds anything and nothing is lost.
 func TestWorkIsAsItsOwnerWantsWhateverFails(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		x := newInputs(t, map[unitPhase]int{})
+		x := newInputs(t, map[work.Phase]int{})
 		defer x.kv.Close()
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			switch n := rapid.IntRange(0, 19).Draw(t, "step"); {

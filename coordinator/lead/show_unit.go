@@ -33,8 +33,8 @@ func (u *unit) shownEnding() (e shown.Ending) {
 	if a := u.attempt; a.notice != nil {
 		e.Notice = &shown.End{Millis: post.MillisOf(a.noticed), GraceSeconds: a.notice.GraceSeconds, Reason: a.notice.Reason}
 	}
-	if u.wish == endDurable {
-		e.Asked = &shown.End{Millis: u.asked, GraceSeconds: u.ending.GraceSeconds, Reason: u.ending.Reason}
+	if u.life.EndDurable() {
+		e.Asked = &shown.End{Millis: u.life.Asked(), GraceSeconds: u.life.Ending().GraceSeconds, Reason: u.life.Ending().Reason}
 	}
 	return e
 }
@@ -105,5 +105,5 @@ func (l *Leader) terminating(u *unit) *api.Allocation {
 	if m.Phase() == api.Terminating {
 		return m.Show()
 	}
-	return m.ShowEnded(shown.End{Millis: u.asked, GraceSeconds: u.ending.GraceSeconds, Reason: u.ending.Reason})
+	return m.ShowEnded(shown.End{Millis: u.life.Asked(), GraceSeconds: u.life.Ending().GraceSeconds, Reason: u.life.Ending().Reason})
 }

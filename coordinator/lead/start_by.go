@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead/post"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
@@ -40,7 +41,7 @@ func (l *Leader) isOverdue(u *unit) bool {
 // endOverdue ends a unit that has not started by its time. An attempt that may still
 // commit decides first.
 func (l *Leader) endOverdue(u *unit) {
-	if u.gone || u.ending != nil || l.units[u.path] != u || !l.isOverdue(u) {
+	if u.life.Gone() || u.life.EndAsked() || l.units[u.path] != u || !l.isOverdue(u) {
 		return
 	}
 	switch {
@@ -51,7 +52,7 @@ func (l *Leader) endOverdue(u *unit) {
 		l.abandon(u.adopting)
 		l.post.After(firstBackoff, func() { l.endOverdue(u) })
 		return
-	case u.stored == 0 || u.isBeingWritten():
+	case u.stored == 0 || u.life.IsBeingWritten():
 		l.post.After(firstBackoff, func() { l.endOverdue(u) })
 		return
 	}
@@ -67,7 +68,7 @@ func (l *Leader) writeOverdue(u *unit) {
 // writeFailed ends a unit that holds nothing as Failed, with the kind and the reason of
 // its end. then follows; again is tried later where the store does not take the end.
 func (l *Leader) writeFailed(u *unit, kind record.EndKind, text string, again, then func()) {
-	u.beginWrite(writeFailure)
+	u.life.Begin(work.WriteFailure)
 	l.room.Hold(u.key)
 	key, unit := u.record.Path().Key(), u.record
 	unit.Phase, unit.End, unit.Reason = string(api.Failed), kind, text
@@ -78,10 +79,10 @@ func (l *Leader) writeFailed(u *unit, kind record.EndKind, text string, again, t
 	}
 	d.Ops = append(d.Ops, record.Put(key, record.MustEncode(unit)))
 	d.Done = func(o txn.Outcome, rev resource.Revision, err error) {
-		u.finishWrite(writeFailure)
+		u.life.Finish(work.WriteFailure)
 		if o != txn.Landed {
 			l.post.Warn("failure_not_written", "unit", u.path, "outcome", o, "error", err)
-			if u.ending != nil { // asked for meanwhile: again does nothing for it
+			if u.life.EndAsked() { // asked for meanwhile: again does nothing for it
 				l.endQueued(u)
 				return
 			}
@@ -101,7 +102,7 @@ func (l *Leader) writeFailed(u *unit, kind record.EndKind, text string, again, t
 // finishOverdue goes on with the object of a unit that has failed: an allocation stays
 // to be seen, and a job ends with its first members.
 func (l *Leader) finishOverdue(u *unit) {
-	if u.ending != nil {
+	if u.life.EndAsked() {
 		l.endQueued(u)
 		return
 	}

@@ -14,7 +14,7 @@ const suspendedReason = "Suspended: its owner has set spec.suspend; it waits aga
 // the wish. A commit that is on its way gets its notice when it has landed.
 func (l *Leader) stopSuspended(a *attempt) {
 	u := a.unit
-	if u.attempt != a || u.ending != nil || !u.isSuspended() || !a.mayCommit() {
+	if u.attempt != a || u.life.EndAsked() || !u.isSuspended() || !a.mayCommit() {
 		return
 	}
 	if a.machine.Undecided() {
@@ -37,7 +37,7 @@ func (l *Leader) takeWish(u *unit) {
 	switch {
 	case u.attempt != nil:
 		l.stopSuspended(u.attempt)
-	case u.ending == nil:
+	case !u.life.EndAsked():
 		l.offer(u)
 	}
 	l.noteWaiting(u)
@@ -47,7 +47,7 @@ func (l *Leader) takeWish(u *unit) {
 // goOn goes on with a unit once the Txn of a change has its answer: the end of the unit
 // may have been asked for in the meantime.
 func (l *Leader) goOn(u *unit) {
-	if !u.gone && u.ending != nil && u.attempt == nil {
+	if !u.life.Gone() && u.life.EndAsked() && u.attempt == nil {
 		l.endQueued(u)
 		return
 	}

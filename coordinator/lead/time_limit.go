@@ -37,7 +37,7 @@ const expireAgain = 30 * time.Second
 // expire ends a unit whose time is over. A unit that ends already goes on doing so.
 func (l *Leader) expire(a *attempt, t timeLimit) {
 	u := a.unit
-	if a.machine.State() != txn.Committed || u.ending != nil || a.notice != nil {
+	if a.machine.State() != txn.Committed || u.life.EndAsked() || a.notice != nil {
 		return
 	}
 	a.setOutcome(&t.outcome)

@@ -11,16 +11,15 @@ import (
 	"github.com/musterd/muster/constraint"
 	"github.com/musterd/muster/coordinator/count"
 	"github.com/musterd/muster/coordinator/lead/form"
-	"github.com/musterd/muster/coordinator/lead/post"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/queue"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/sched"
-	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
 )
 
 // unit is the smallest all-or-nothing set of members, as the leader knows it. Its
-// phase, its wish and its write change in unit_phase.go; why it waits and what it
+// phase changes in unit_phase.go; why it waits and what it
 // is charged, in unit_wait.go.
 //
 // Invariant: see check in unit_phase.go.
@@ -58,21 +57,9 @@ type unit struct {
 	// knows the unit.
 	queueNews *queueNews
 
-	// lifecycle is the unit's phase in the leader; phase is the phase that
-	// clients see.
-	lifecycle unitPhase
-	// misstep is the first step that the table of phases does not have.
-	misstep string
-	// wish is how far the request to end the unit is, and ending the request.
-	wish   wish
-	ending *txn.ReleaseAsked
-	// asker is the call of that request; nil where this leader was not asked.
-	asker *post.Author
-	// asked is the instant of ending, in milliseconds of the leader's clock; 0 where
-	// an older version has stored the request.
-	asked int64
-	// writing is the Txn about the unit that is under way, beside its attempt's.
-	writing unitWrite
+	// life is the unit's phase in the leader, the request to end the unit and the Txn under
+	// way; phase is the phase that clients see.
+	life work.Life
 
 	// create holds the further writes of the Txn that first stores the unit; nil
 	// once the unit is stored.
@@ -107,8 +94,6 @@ type unit struct {
 
 	// err is why the unit came to nothing before it was stored.
 	err *api.Status
-	// gone: the object was removed.
-	gone bool
 }
 
 // failure is how an attempt failed on a node.

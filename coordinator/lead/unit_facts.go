@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead/post"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/coordinator/shown"
@@ -29,7 +30,7 @@ func (u *unit) isSuspended() bool {
 // evictable reports whether a unit may be chosen to give way: it runs, its owner
 // has not asked for its end, and it gives way to nobody yet.
 func (u *unit) evictable() bool {
-	return u.attempt != nil && u.attempt.machine.State() == txn.Committed && u.ending == nil && u.attempt.preemptor == nil
+	return u.attempt != nil && u.attempt.machine.State() == txn.Committed && !u.life.EndAsked() && u.attempt.preemptor == nil
 }
 
 // isLeavingSoon reports whether a unit that still holds something is on its way
@@ -176,20 +177,20 @@ func (u *unit) isSurplus() bool {
 
 // leaving reports whether the unit's end has been asked for.
 func (u *unit) leaving() bool {
-	return u.ending != nil || u.job != nil && u.job.record.Cancelled != nil
+	return u.life.EndAsked() || u.job != nil && u.job.record.Cancelled != nil
 }
 
 // endsWithItsTime reports whether an allocation is on its way out because of its ttl, and
 // stays to be seen after its end.
 func (u *unit) endsWithItsTime() bool {
-	return u.job == nil && u.ending != nil && u.attempt != nil && u.attempt.outcome != nil
+	return u.job == nil && u.life.EndAsked() && u.attempt != nil && u.attempt.outcome != nil
 }
 
 // isAtRest reports whether no Txn that writes the unit is under way, nor can be
 // begun without the leader noticing: a change of its document is then not
 // overwritten by one that was made before.
 func (u *unit) isAtRest() bool {
-	if u.stored == 0 || u.writing != noWrite || u.adopting != nil {
+	if u.stored == 0 || u.life.Writing() != work.NoWrite || u.adopting != nil {
 		return false
 	}
 	if u.attempt == nil {
@@ -221,7 +222,7 @@ func (u *unit) wanted() *sched.Unit {
 
 // unitWaiting reports whether a unit, or any unit of its job's first gang, is
 // still to be placed.
-func unitWaiting(u *unit) bool { return u.waiting() && u.ending == nil }
+func unitWaiting(u *unit) bool { return u.waiting() && !u.life.EndAsked() }
 
 func workOf(u *unit) why.Work {
 	return why.Work{

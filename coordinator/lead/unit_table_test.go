@@ -15,6 +15,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/admission"
 	"github.com/musterd/muster/coordinator/lead/post"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store/mem"
 	"github.com/musterd/muster/coordinator/txn"
@@ -33,10 +34,10 @@ type inputs struct {
 	asked []post.Effect // writes and reads that have no answer yet
 	made  int
 	wakes time.Time // 0: no alarm is set
-	seen  map[unitPhase]int
+	seen  map[work.Phase]int
 }
 
-func newInputs(t *rapid.T, seen map[unitPhase]int) *inputs {
+func newInputs(t *rapid.T, seen map[work.Phase]int) *inputs {
 	x := &inputs{kv: mem.Open(mem.Options{}), clock: time.Unix(1_700_000_000, 0), seen: seen}
 	at := x.put(t, "/leader", nil)
 	x.Leader = NewLeader(Beginning{
@@ -94,7 +95,7 @@ func (x *inputs) take(t *rapid.T, effects []post.Effect) {
 		t.Fatal(err)
 	}
 	for _, u := range x.units {
-		x.seen[u.lifecycle]++
+		x.seen[u.life.Phase()]++
 	}
 }
 
@@ -219,7 +220,7 @@ func (x *inputs) speak(t *rapid.T) {
 // TestAUnitTakesOnlyStepsOfTheTable: whatever clients ask, agents say and the
 // store answers, in any order, what check says holds between two inputs.
 func TestAUnitTakesOnlyStepsOfTheTable(t *testing.T) {
-	seen := map[unitPhase]int{}
+	seen := map[work.Phase]int{}
 	rapid.Check(t, func(t *rapid.T) {
 		x := newInputs(t, seen)
 		defer x.kv.Close()
@@ -246,8 +247,8 @@ func TestAUnitTakesOnlyStepsOfTheTable(t *testing.T) {
 	if testing.Short() {
 		return // too few inputs
 	}
-	for p := range unitPhases {
-		if p != phaseAdopting && seen[p] == 0 { // needs another leader
+	for p := range work.Phases {
+		if p != work.Adopting && seen[p] == 0 { // needs another leader
 			t.Errorf("no unit was ever %s", p)
 		}
 	}
@@ -301,32 +302,10 @@ func (x *inputs) pause(t *rapid.T, d time.Duration) {
 	x.give(t, SecondPassed{})
 }
 
-func TestEachPhaseIsReachedAndTheEndIsTheEnd(t *testing.T) {
-	reached := map[unitPhase]bool{phaseCreating: true}
-	for range unitPhases {
-		for s := range unitSteps {
-			for p := range unitPhases {
-				next, ok := p.after(s)
-				switch {
-				case ok && p == phaseEnded && next != phaseEnded:
-					t.Errorf("what has ended is %s after it was %s", next, s)
-				case ok && reached[p]:
-					reached[next] = true
-				}
-			}
-		}
-	}
-	for p := range unitPhases {
-		if !reached[p] {
-			t.Errorf("no steps lead to %s", p)
-		}
-	}
-}
-
 func TestAStepThatTheTableDoesNotHaveIsNoted(t *testing.T) {
 	u := &unit{path: "ns/alloc/a/0"}
 	u.commit("tx", 5, "now")
-	if err := u.check(); err == nil || !strings.Contains(err.Error(), "ns/alloc/a/0 is creating and cannot be committed") {
+	if err := u.check(); err == nil || !strings.Contains(err.Error(), "ns/alloc/a/0: is creating and cannot be committed") {
 		t.Errorf("check says %v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package lead
 
 import (
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/shown"
 )
@@ -35,7 +36,7 @@ func (l *Leader) waitingOf(u *unit) record.Waiting {
 	switch e := l.evidenceOf(u); {
 	case u.preempting():
 		return shown.Preempting(u.attempt.nomination())
-	case u.lifecycle == phaseResting && u.refusals > 0:
+	case u.life.Phase() == work.Resting && u.refusals > 0:
 		reason := "an attempt came to nothing"
 		if u.failed.node != "" {
 			reason = "node " + string(u.failed.node) + ": " + u.failed.String()

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/coordinator/lead/post"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/pace"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
@@ -49,7 +50,7 @@ func (l *Leader) writeWaiting() {
 
 // hasWaitingNews reports whether why a unit waits is to be written now.
 func (l *Leader) hasWaitingNews(u *unit) bool {
-	if u == nil || u.gone || !u.waiting() || !u.queued || u.stored == 0 || u.ending != nil || u.told.writing || u.writing != noWrite || u.adopting != nil {
+	if u == nil || u.life.Gone() || !u.waiting() || !u.queued || u.stored == 0 || u.life.EndAsked() || u.told.writing || u.life.Writing() != work.NoWrite || u.adopting != nil {
 		return false
 	}
 	if u.attempt != nil && !u.preempting() { // it is about to be placed

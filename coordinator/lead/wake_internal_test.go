@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/queue"
 	"github.com/musterd/muster/coordinator/record"
@@ -128,10 +129,14 @@ func (s asleep) woken() bool {
 // A preemption that is given up leaves its place to others, though its own unit
 // ends.
 func TestAnAbandonedPreemptionWakesWhatWaits(t *testing.T) {
+	var claimed, ending work.Life
+	claimed.Restore(api.Pending)
+	claimed.Take(work.StepClaimed, true)
+	ending.AskEnd(txn.ReleaseAsked{}, 0, nil)
 	for name, u := range map[string]*unit{
 		"its unit waits no more": nil,
-		"its unit waits":         {path: "x/alloc/a/0", key: queue.Key{Path: "x/alloc/a/0"}, lifecycle: phaseAdopting, record: record.Unit{Phase: string(api.Pending)}},
-		"its unit ends":          {stored: 1, ending: &txn.ReleaseAsked{}},
+		"its unit waits":         {path: "x/alloc/a/0", key: queue.Key{Path: "x/alloc/a/0"}, life: claimed, record: record.Unit{Phase: string(api.Pending)}},
+		"its unit ends":          {stored: 1, life: ending},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, _ := alone(t)
@@ -141,7 +146,7 @@ func TestAnAbandonedPreemptionWakesWhatWaits(t *testing.T) {
 			if l.abandoned(d, true, nil); !w.woken() {
 				t.Error("nothing is tried again")
 			}
-			if u != nil && u.ending == nil && !l.room.Offered(u.path) {
+			if u != nil && !u.life.EndAsked() && !l.room.Offered(u.path) {
 				t.Error("its unit is not tried again")
 			}
 		})

@@ -30,7 +30,7 @@ func (l *Leader) refusesWork(doc *api.Job) *api.Status {
 // has reported anything, once all agents hold their members.
 func (l *Leader) startWork(a *attempt, nodes ...resource.NodeID) {
 	w := a.unit.work()
-	if w == nil || a.machine.State() != txn.Committed || len(a.held) < len(a.machine.Nodes()) || a.unit.ending != nil {
+	if w == nil || a.machine.State() != txn.Committed || len(a.held) < len(a.machine.Nodes()) || a.unit.life.EndAsked() {
 		return
 	}
 	hosts := l.gangHosts(a)
@@ -135,7 +135,7 @@ func (l *Leader) worked(e grant.Worked) {
 // ends for another reason goes on doing so, but a job's work done in spite of an eviction
 // is done. Units without a command have the work that launchers have attached.
 func (l *Leader) judgeWork(a *attempt) {
-	if a = a.judged(); a == nil || a.machine.Undecided() || a.unit.ending != nil {
+	if a = a.judged(); a == nil || a.machine.Undecided() || a.unit.life.EndAsked() {
 		return
 	}
 	u, outcome := a.unit, l.outcomeOf(a)

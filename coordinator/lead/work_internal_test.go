@@ -101,7 +101,7 @@ func (x *scene) check() {
 		x.t.Error(err)
 	}
 	for path, u := range x.units {
-		if len(x.asked) == 0 && u.stored != 0 && !u.isBeingWritten() {
+		if len(x.asked) == 0 && u.stored != 0 && !u.life.IsBeingWritten() {
 			stored := x.stored(u)
 			stored.Document = u.record.Document // equal documents are kept once
 			if d := cmp.Diff(stored, u.record); d != "" {

@@ -154,8 +154,8 @@ func (l *Leader) recordOf(a *attempt, state grant.RecordState) record.Tx {
 	}
 	rec.By, rec.Lost, rec.LostMembers, rec.Outcome = a.by, a.lost, a.lostMembers, a.outcomeNow()
 	switch {
-	case u.ending != nil:
-		rec.Reason, rec.GraceSeconds, rec.EndingMillis = u.ending.Reason, u.ending.GraceSeconds, u.asked
+	case u.life.EndAsked():
+		rec.Reason, rec.GraceSeconds, rec.EndingMillis = u.life.Ending().Reason, u.life.Ending().GraceSeconds, u.life.Asked()
 	case a.notice != nil:
 		rec.Reason, rec.GraceSeconds, rec.EndingMillis, rec.Evicted = a.notice.Reason, a.notice.GraceSeconds, post.MillisOf(a.noticed), true
 	}
@@ -168,7 +168,7 @@ func (l *Leader) writeReleasing(a *attempt, e txn.WriteReleasing) {
 	rec := l.recordOf(a, grant.RecordReleasing)
 	rec.Evicted, rec.GraceKept = e.Evicted, e.Kept
 	if !e.Evicted {
-		defer l.post.ActFor(u.asker)()
+		defer l.post.ActFor(u.life.Asker())()
 	}
 	unit := u.record
 	unit.Phase, unit.Reason = string(api.Terminating), e.Reason
