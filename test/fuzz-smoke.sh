@@ -1,11 +1,13 @@
 #!/bin/sh
-# Runs every fuzz target of the module for the given time each.
+# Runs every fuzz target of the module for the given time each. A target that fails
+# does not keep the others from running.
 set -eu
 time=${1:-5s}
-git grep -lE '^func Fuzz' -- '*_test.go' | while read -r file; do
-	dir=$(dirname "$file")
-	grep -oE '^func Fuzz[A-Za-z0-9_]+' "$file" | sed 's/^func //' | while read -r target; do
-		echo "== ./$dir $target"
-		go test "./$dir" -run '^$' -fuzz "^$target\$" -fuzztime "$time"
-	done
+failed=0
+for target in $(git grep -oE '^func Fuzz[A-Za-z0-9_]+' -- '*_test.go' | sed 's/:func /:/'); do
+	dir=$(dirname "${target%%:*}")
+	name=${target##*:}
+	echo "== ./$dir $name"
+	go test "./$dir" -run '^$' -fuzz "^$name\$" -fuzztime "$time" || failed=1
 done
+exit $failed
