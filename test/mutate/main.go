@@ -1,7 +1,8 @@
 // Command mutate plants mistakes in the code, one at a time, and looks whether
 // a test notices. The mistakes are lists in this folder's lists/, one for each
 // package; `make mutate` plants all of them, `make mutate ONLY=journal` those
-// whose name, file or list contains the word. A mutation that no test notices
+// whose name, file or list contains the word, and `make mutate PIECE=2/6` every sixth,
+// beginning with the second. A mutation that no test notices
 // is a survivor: the program names it and exits 1.
 //
 // The tree is never changed: the compiler reads the mutated file through
@@ -29,10 +30,11 @@ import (
 func main() {
 	root := flag.String("root", ".", "the module's folder")
 	only := flag.String("only", "", "plant only mutations whose name, file or list contains this")
+	of := flag.String("piece", "1/1", "plant one mutation of so many: 2/6 is every sixth, beginning with the second")
 	jobs := flag.Int("jobs", 1, "mutations planted at the same time; tests with a time limit of their own need some room")
 	limit := flag.Duration("limit", 5*time.Minute, "time for the tests of one mutation; tests that run longer count as failed")
 	flag.Parse()
-	survivors, err := run(os.Stdout, *root, *only, *jobs, *limit)
+	survivors, err := run(os.Stdout, *root, *only, *of, *jobs, *limit)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutate:", err)
 		os.Exit(2)
@@ -54,10 +56,10 @@ const (
 	explained outcome = "equivalent" // it survived, and its list says why no test can notice
 )
 
-// run plants the chosen mutations, jobs at a time, and counts the survivors that
+// run plants the chosen mutations of a piece, jobs at a time, and counts the survivors that
 // are not explained as equivalent. Mutations that do not compile count as
 // survivors. The lines of out are in the order of the lists.
-func run(out io.Writer, root, only string, jobs int, limit time.Duration) (survivors int, err error) {
+func run(out io.Writer, root, only, of string, jobs int, limit time.Duration) (survivors int, err error) {
 	if jobs < 1 {
 		return 0, fmt.Errorf("-jobs is %d, and has to be at least 1", jobs)
 	}
@@ -68,6 +70,9 @@ func run(out io.Writer, root, only string, jobs int, limit time.Duration) (survi
 	all = slices.DeleteFunc(all, func(m mutation) bool {
 		return !strings.Contains(m.name+" "+m.file+" "+m.at, only)
 	})
+	if all, err = piece(all, of); err != nil {
+		return 0, err
+	}
 	results := make([]chan planted, len(all))
 	for i := range results {
 		results[i] = make(chan planted, 1)
@@ -97,6 +102,18 @@ func run(out io.Writer, root, only string, jobs int, limit time.Duration) (survi
 	fmt.Fprintf(out, "%d killed, %d killed by time, %d survived, %d equivalent, %d do not compile\n",
 		counts[killed], counts[hung], counts[survived], counts[explained], counts[invalid])
 	return counts[survived] + counts[invalid], nil
+}
+
+// piece returns every n-th mutation, beginning with the k-th, for "k/n".
+func piece(all []mutation, of string) (chosen []mutation, err error) {
+	var k, n int
+	if read, err := fmt.Sscanf(of, "%d/%d", &k, &n); err != nil || read != 2 || k < 1 || k > n || fmt.Sprintf("%d/%d", k, n) != of {
+		return nil, fmt.Errorf("-piece is %q, want k/n with k from 1 to n, such as 2/6", of)
+	}
+	for i := k - 1; i < len(all); i += n {
+		chosen = append(chosen, all[i])
+	}
+	return chosen, nil
 }
 
 // planted is the result of one mutation. text is what the compiler printed of

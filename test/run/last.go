@@ -25,7 +25,7 @@ type last struct {
 const never = "not run"
 
 // row matches a row of the table.
-var row = regexp.MustCompile(`^\| ([a-z-]+) \| ([0-9a-f]{8}) \| (\d{4}-\d\d-\d\d|not run) \| (\S+|not run) \| (\d+|not run) \|$`)
+var row = regexp.MustCompile(`^\| ([a-z0-9-]+) \| ([0-9a-f]{8}) \| (\d{4}-\d\d-\d\d|not run) \| (\S+|not run) \| (\d+|not run) \|$`)
 
 // String returns the row.
 func (l last) String() string {
