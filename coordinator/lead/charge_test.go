@@ -157,8 +157,7 @@ func BenchmarkAdmit(b *testing.B) {
 	}
 }
 
-// TestAUnitThatIsBeingAdopted: it is charged and has no attempt until its record
-// has landed. A claim waits for that, and questions are answered.
+// TestAUnitThatIsBeingAdopted is charged without an attempt until its record has landed; claims wait.
 func TestAUnitThatIsBeingAdopted(t *testing.T) {
 	l := charging(t, 0)
 	u := chargedUnit("bound", "adopted")
@@ -186,8 +185,7 @@ func TestAUnitThatIsBeingAdopted(t *testing.T) {
 	}
 }
 
-// TestTheChargeOfAnAdoptionWakesClaims: before its record is durable. The trees may name
-// others from then on.
+// TestTheChargeOfAnAdoptionWakesClaims before the record is durable: trees may name others then.
 func TestTheChargeOfAnAdoptionWakesClaims(t *testing.T) {
 	for tree, wakes := range map[string]bool{"Org": true, "elsewhere": false} {
 		l := charging(t, 0)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead/post"
+	"github.com/musterd/muster/coordinator/queue/rule"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/grant"
@@ -381,8 +382,19 @@ func TestAGroupDisplacesAsItsLeastMember(t *testing.T) {
 	}
 }
 
-// TestWhichUnitGetsAGrantBack: the waiting unit of the name with the same uid, unless its end is
-// asked for.
+func TestAUnitThatGetsItsGrantBackIsTheHeadOfItsQueue(t *testing.T) {
+	x := newScene(t)
+	x.queues.SetRules(api.DefaultQueue, rule.Rules{Strict: true})
+	u, _ := x.submit("a", 9, ""), x.submit("b", 3, "")
+	x.answers()
+	x.do(func() { u.setHold(holdDelay) })
+	x.do(func() { x.reserveName(adoptee{unit: u, waited: true}) })
+	if head, _ := x.queues.Head(api.DefaultQueue); head.Path != u.path {
+		t.Errorf("the head is %q", head.Path)
+	}
+}
+
+// TestWhichUnitGetsAGrantBack: the waiting unit of the name with the same uid that is not to end.
 func TestWhichUnitGetsAGrantBack(t *testing.T) {
 	x := newScene(t)
 	u := x.submit("a", 9, "")

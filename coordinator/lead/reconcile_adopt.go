@@ -80,6 +80,7 @@ func (r *reconciliation) adopt(g *lost, done func(*api.Status)) {
 			return
 		}
 		u.life.Finish(work.WriteAdoption)
+		u.queueNews.note(u.path)
 		if o != txn.Landed {
 			l.notAdopted(who, a)
 			done(api.Errorf(409, "%s: something changed while its record was made again (%v); ask again", g.Tx, err))
@@ -186,6 +187,7 @@ func (l *Leader) notAdopted(who adoptee, a *attempt) {
 func (l *Leader) reserveName(who adoptee) {
 	u := who.unit
 	u.life.Begin(work.WriteAdoption)
+	u.queueNews.note(u.path)
 	if who.waited {
 		l.room.Remove(u.key)
 		return

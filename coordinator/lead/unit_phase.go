@@ -45,8 +45,7 @@ func (u *unit) restoreAttempt(a *attempt) { u.attempt = a }
 // enterOrder takes over that the unit was stored at rev, with its place in the
 // order.
 func (u *unit) enterOrder(rev resource.Revision) {
-	u.stored, u.queued, u.create = rev, true, nil
-	u.told.revision = rev
+	u.stored, u.queued, u.create, u.told.revision = rev, true, nil, rev
 	u.move(work.StepStored)
 }
 
@@ -114,8 +113,7 @@ func (u *unit) readopt(a *attempt, written record.Unit, rev resource.Revision) {
 
 // receiveNotice makes the unit Terminating: its record is EVICTING at rev.
 func (u *unit) receiveNotice(reason string, rev resource.Revision) {
-	u.record.Phase, u.record.Reason, u.stored = string(api.Terminating), reason, rev
-	u.record.Requeues = u.attempt.requeues
+	u.record.Phase, u.record.Reason, u.record.Requeues, u.stored = string(api.Terminating), reason, u.attempt.requeues, rev
 	u.move(work.StepNoticed)
 }
 

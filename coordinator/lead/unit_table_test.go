@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -300,12 +299,4 @@ func (x *inputs) pause(t *rapid.T, d time.Duration) {
 		x.give(t, AlarmDue{})
 	}
 	x.give(t, SecondPassed{})
-}
-
-func TestAStepThatTheTableDoesNotHaveIsNoted(t *testing.T) {
-	u := &unit{path: "ns/alloc/a/0"}
-	u.commit("tx", 5, "now")
-	if err := u.check(); err == nil || !strings.Contains(err.Error(), "ns/alloc/a/0: is creating and cannot be committed") {
-		t.Errorf("check says %v", err)
-	}
 }

@@ -126,8 +126,7 @@ func (s asleep) woken() bool {
 	return s.l.room.Asleep(s.key.Path) == nil
 }
 
-// A preemption that is given up leaves its place to others, though its own unit
-// ends.
+// A preemption that is given up leaves its place to others, though its own unit ends.
 func TestAnAbandonedPreemptionWakesWhatWaits(t *testing.T) {
 	var claimed, ending work.Life
 	claimed.Restore(api.Pending)
