@@ -214,15 +214,22 @@ func (s onStore) judge(r storeRequest, code int, reason, says string) {
 	}
 }
 
+// objectOf is the path of the object of a request, without a verb:
+// /api/v1/KIND/NAME or /api/v1/namespaces/NAMESPACE/KIND/NAME.
+func objectOf(path string) string {
+	parts, named := strings.Split(path, "/"), 5
+	if len(parts) > 3 && parts[3] == "namespaces" {
+		named = 7
+	}
+	return strings.Join(parts[:min(named, len(parts))], "/")
+}
+
 // judgeAll judges the requests about different objects at the same time.
 func (s onStore) judgeAll(all []storeRequest, code func(storeRequest) int, reason, says string) {
 	s.t.Helper()
 	objects := map[string][]storeRequest{}
 	for _, r := range all {
-		object := r.path
-		for _, verb := range []string{"/cancel", "/drain", "/rotate", "/ban", "/boost", "/status", "/explain"} {
-			object = strings.TrimSuffix(object, verb)
-		}
+		object := objectOf(r.path)
 		objects[object] = append(objects[object], r)
 	}
 	var wg sync.WaitGroup

@@ -23,7 +23,7 @@
 //   - the value and its borders: leader (state), view, input, tokens (questions to the
 //     store), request (clients' calls), effect, alarm (what is done later), accessors,
 //     load and load_records (the beginning of a term), rules and limits (configuration);
-//   - what is known: unit, unit_phase, unit_wait,
+//   - what is known: unit, unit_phase (its life is in package work), unit_wait,
 //     unit_form, unit_facts; attempt, attempt_facts; job, job_life, time_limit_of, dependents; group;
 //     node, node_facts, node_state, reservation (who has what), observed, lost_key,
 //     breaker_state; retired (records that are done), queue_news and occupancy_news;

@@ -122,7 +122,7 @@ func (l *Leader) endSince(u *unit, asked txn.ReleaseAsked, instant int64) {
 	}
 }
 
-// work.WriteWish makes durable that the owner of a preemption's victim has asked for
+// writeWish makes durable that the owner of a preemption's victim has asked for
 // its end. The victim's record is its preemptor's until that is decided, which may
 // take the whole grace, so the wish is written with the unit. A job has its own.
 func (l *Leader) writeWish(u *unit) {

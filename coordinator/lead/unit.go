@@ -19,8 +19,7 @@ import (
 )
 
 // unit is the smallest all-or-nothing set of members, as the leader knows it. Its
-// phase changes in unit_phase.go; why it waits and what it
-// is charged, in unit_wait.go.
+// phase changes in unit_phase.go; the reasons of the wait and the charges, in unit_wait.go.
 //
 // Invariant: see check in unit_phase.go.
 type unit struct {

@@ -15,7 +15,7 @@ import (
 )
 
 // This file changes the phase of a unit and the request to end the unit. The table of
-// phases is work.Phase.
+// phases is in package work.
 
 // move takes a step of the table of phases.
 func (u *unit) move(s work.Step) {
@@ -216,9 +216,9 @@ func (u *unit) mayBeTried() bool {
 // Invariant: the phase is that which clients see, but for ended, where the object
 // may be gone; an attempt is there exactly while trying, live or closing, and an
 // adoption exactly while adopting; what is not in the store is creating, trying
-// or ended, and is not in the order; only what is Pending is in the order; there
-// are no attempt and no order key beside a write that forbids them; what has failed is gone;
-// and the life holds by itself.
+// or ended, and is not in the order; only what is Pending is in the order; a Txn
+// that ends the unit runs without an attempt; a unit with an error is gone; and
+// work.Life.Check holds.
 func (u *unit) check() error {
 	var errs []error
 	holds := func(ok bool, line string) {
