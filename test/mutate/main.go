@@ -1,13 +1,12 @@
 // Command mutate plants mistakes in the code, one at a time, and looks whether
 // a test notices. The mistakes are lists in this folder's lists/, one for each
 // package; `make mutate` plants all of them, `make mutate ONLY=journal` those
-// whose name, file or list contains the word, and `make mutate PIECE=2/6` every sixth,
-// beginning with the second. A mutation that no test notices
-// is a survivor: the program names it and exits 1.
+// with the word in their name, file or list. A mutation without a failing test is a
+// survivor: the program names it and exits 1.
 //
-// The tree is never changed: the compiler reads the mutated file through
-// -overlay. A list that no longer fits the code is an error, in `make test`
-// already.
+// The tree is never changed: the compiler reads the mutated files through
+// -overlay, many mutations in a binary where possible (batch.go). A list that no
+// longer fits the code is an error, in `make test` already.
 package main
 
 import (
@@ -17,6 +16,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -30,11 +30,10 @@ import (
 func main() {
 	root := flag.String("root", ".", "the module's folder")
 	only := flag.String("only", "", "plant only mutations whose name, file or list contains this")
-	of := flag.String("piece", "1/1", "plant one mutation of so many: 2/6 is every sixth, beginning with the second")
 	jobs := flag.Int("jobs", 1, "mutations planted at the same time; tests with a time limit of their own need some room")
 	limit := flag.Duration("limit", 5*time.Minute, "time for the tests of one mutation; tests that run longer count as failed")
 	flag.Parse()
-	survivors, err := run(os.Stdout, *root, *only, *of, *jobs, *limit)
+	survivors, err := run(os.Stdout, *root, *only, *jobs, *limit)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutate:", err)
 		os.Exit(2)
@@ -56,10 +55,10 @@ const (
 	explained outcome = "equivalent" // it survived, and its list says why no test can notice
 )
 
-// run plants the chosen mutations of a piece, jobs at a time, and counts the survivors that
+// run plants the chosen mutations, jobs at a time, and counts the survivors that
 // are not explained as equivalent. Mutations that do not compile count as
-// survivors. The lines of out are in the order of the lists.
-func run(out io.Writer, root, only, of string, jobs int, limit time.Duration) (survivors int, err error) {
+// survivors. The lines of out are in the order of the packages of tests.
+func run(out io.Writer, root, only string, jobs int, limit time.Duration) (survivors int, err error) {
 	if jobs < 1 {
 		return 0, fmt.Errorf("-jobs is %d, and has to be at least 1", jobs)
 	}
@@ -70,23 +69,12 @@ func run(out io.Writer, root, only, of string, jobs int, limit time.Duration) (s
 	all = slices.DeleteFunc(all, func(m mutation) bool {
 		return !strings.Contains(m.name+" "+m.file+" "+m.at, only)
 	})
-	if all, err = piece(all, of); err != nil {
-		return 0, err
-	}
+	slices.SortStableFunc(all, func(a, b mutation) int { return slices.Compare(a.tests, b.tests) })
 	results := make([]chan planted, len(all))
 	for i := range results {
 		results[i] = make(chan planted, 1)
 	}
-	go func() {
-		var group errgroup.Group
-		group.SetLimit(jobs)
-		for i, m := range all {
-			group.Go(func() error {
-				results[i] <- plant(root, m, limit)
-				return nil
-			})
-		}
-	}()
+	go plantAll(root, all, results, jobs, limit)
 	counts := map[outcome]int{}
 	for i, m := range all {
 		p := <-results[i]
@@ -104,16 +92,52 @@ func run(out io.Writer, root, only, of string, jobs int, limit time.Duration) (s
 	return counts[survived] + counts[invalid], nil
 }
 
-// piece returns every n-th mutation, beginning with the k-th, for "k/n".
-func piece(all []mutation, of string) (chosen []mutation, err error) {
-	var k, n int
-	if read, err := fmt.Sscanf(of, "%d/%d", &k, &n); err != nil || read != 2 || k < 1 || k > n || fmt.Sprintf("%d/%d", k, n) != of {
-		return nil, fmt.Errorf("-piece is %q, want k/n with k from 1 to n, such as 2/6", of)
+// plantAll plants the mutations, those with the same package of tests together, and
+// sends each result on its channel.
+func plantAll(root string, all []mutation, results []chan planted, jobs int, limit time.Duration) {
+	for from, to := 0, 0; from < len(all); from = to {
+		members := map[int]mutation{}
+		for ; to < len(all) && slices.Equal(all[to].tests, all[from].tests); to++ {
+			members[to] = all[to]
+		}
+		if err := plantTogether(root, members, results, jobs, limit); err != nil {
+			for i := range members {
+				results[i] <- planted{err: err}
+			}
+			return
+		}
 	}
-	for i := k - 1; i < len(all); i += n {
-		chosen = append(chosen, all[i])
+}
+
+// plantTogether plants mutations with the same packages of tests.
+func plantTogether(root string, members map[int]mutation, results []chan planted, jobs int, limit time.Duration) error {
+	tmp, err := os.MkdirTemp("", "mutate-*")
+	if err != nil {
+		return err
 	}
-	return chosen, nil
+	defer os.RemoveAll(tmp)
+	numbers := slices.Sorted(maps.Keys(members))
+	var b batch
+	if tests := members[numbers[0]].tests; len(tests) == 1 && len(members) >= worthwhile {
+		ctx, cancel := context.WithTimeout(context.Background(), limit)
+		defer cancel()
+		if b, err = newBatch(ctx, root, tests[0], tmp, members); err != nil {
+			return err
+		}
+	}
+	var group errgroup.Group
+	group.SetLimit(jobs)
+	for _, i := range numbers {
+		group.Go(func() error {
+			p, done := b.plant(i, members[i], limit)
+			if !done {
+				p = plant(root, members[i], limit)
+			}
+			results[i] <- p
+			return nil
+		})
+	}
+	return group.Wait()
 }
 
 // planted is the result of one mutation. text is what the compiler printed of
@@ -181,12 +205,18 @@ func test(root string, m mutation, limit time.Duration) (result outcome, text st
 	switch {
 	case err == nil:
 		return survived, "", nil
-	case ctx.Err() != nil || bytes.Contains(out, []byte("panic: test timed out")):
-		return hung, "", nil
 	case bytes.Contains(out, []byte("[build failed]")) || bytes.Contains(out, []byte("[setup failed]")):
 		return invalid, string(out), nil
 	}
-	return killed, "", nil
+	return failure(ctx, out), "", nil
+}
+
+// failure distinguishes failed tests from tests without an end.
+func failure(ctx context.Context, out []byte) outcome {
+	if ctx.Err() != nil || bytes.Contains(out, []byte("panic: test timed out")) {
+		return hung
+	}
+	return killed
 }
 
 // goCommand runs the go command in the module. The process and its children

@@ -103,9 +103,10 @@ tests: ./p
 `,
 }
 
-func TestSurvivorsAreNamed(t *testing.T) {
-	dir := t.TempDir()
-	for name, text := range sample {
+// writeFiles returns a folder with the files.
+func writeFiles(t *testing.T, files map[string]string) (dir string) {
+	dir = t.TempDir()
+	for name, text := range files {
 		path := filepath.Join(dir, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
@@ -114,8 +115,13 @@ func TestSurvivorsAreNamed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	return dir
+}
+
+func TestSurvivorsAreNamed(t *testing.T) {
+	dir := writeFiles(t, sample)
 	var out bytes.Buffer
-	survivors, err := run(&out, dir, "", "1/1", 2, time.Minute)
+	survivors, err := run(&out, dir, "", 2, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,27 +131,6 @@ func TestSurvivorsAreNamed(t *testing.T) {
 	for _, want := range []string{"p/p.go: a tested value", "SURVIVED", "equivalent: the sum is the same", "INVALID", "undefined: nothing", "1 killed, 0 killed by time, 1 survived, 1 equivalent, 1 do not compile"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the report lacks %q:\n%s", want, out.String())
-		}
-	}
-}
-
-// The pieces of a list are every mutation once.
-func TestPiecesAreEveryMutationOnce(t *testing.T) {
-	all := []mutation{{name: "a"}, {name: "b"}, {name: "c"}, {name: "d"}, {name: "e"}}
-	names := func(chosen []mutation) (text string) {
-		for _, m := range chosen {
-			text += m.name
-		}
-		return text
-	}
-	for of, want := range map[string]string{"1/1": "abcde", "1/2": "ace", "2/2": "bd", "5/6": "e", "6/6": ""} {
-		if chosen, err := piece(all, of); err != nil || names(chosen) != want {
-			t.Errorf("piece %s is %q, %v; want %q", of, names(chosen), err, want)
-		}
-	}
-	for _, of := range []string{"", "2", "0/3", "4/3", "1/0", "-1/2", "1/2x", "1/2/3"} {
-		if _, err := piece(all, of); err == nil || !strings.Contains(err.Error(), "want k/n with k from 1 to n") {
-			t.Errorf("piece %q: got %v, want an error", of, err)
 		}
 	}
 }
