@@ -50,6 +50,8 @@ type Unit struct {
 	// Policy chooses among the nodes; nil is Packed.
 	Policy Policy
 	sure   bool // nodes that have failed the unit, or are in doubt, are left out
+	// home is the only domain of the first affinity to try, NoDomain for all.
+	home int32
 }
 
 // Choice is where one member goes, and what it would get there.

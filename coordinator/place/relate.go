@@ -71,7 +71,7 @@ func relate(state *cluster.State, u *Unit) *relations {
 	if subject == nil || subject.Relations == nil && !state.Relates(subject.Namespace) {
 		return nil
 	}
-	r := &relations{}
+	r := &relations{within: u.home}
 	f := finder{state, u, gone(state, u.Without), u.Members > 1 || len(u.Beside) > 0}
 	f.findNear(r)
 	f.findApart(r)

@@ -14,12 +14,12 @@ import (
 // that are to run near each other go to the domain of the first. Where that has no
 // room for all, each domain is tried that may have the room, the tightest first.
 func placeRelated(state *cluster.State, u *Unit, r *relations) ([]Choice, bool) {
-	founds := r.founds && len(r.near) > 0
+	founds := r.mayFound()
 	members, ok := placeEach(state, u, r)
 	if ok || !founds {
 		return members, ok
 	}
-	for _, d := range roomiest(state, u, r.near[0].Topology) {
+	for _, d := range roomiest(state, []Unit{*u}, r.near[0].Topology) {
 		again := relate(state, u)
 		again.within = d
 		if members, ok = placeEach(state, u, again); ok {
@@ -50,23 +50,68 @@ func placeEach(state *cluster.State, u *Unit, r *relations) ([]Choice, bool) {
 	return members, true
 }
 
-// roomiest lists the domains that may have room for all members by the sums of their
-// nodes, those with the least room first.
-func roomiest(state *cluster.State, u *Unit, t *cluster.Topology) []int32 {
-	room := make([]int64, t.Len())
+// placeAtHome is placeRelated for several units with the same affinity: place takes all units,
+// or returns nil. After a nil placeAtHome tries each domain with room for all by the sums, the
+// tightest first.
+func placeAtHome(state *cluster.State, units []Unit, place func(units []Unit) [][]Choice) [][]Choice {
+	if plan := place(units); plan != nil {
+		return plan
+	}
+	r := relate(state, &units[0])
+	if !r.mayFound() {
+		return nil
+	}
+	t := r.near[0].Topology
+	for i := range units {
+		if o := relate(state, &units[i]); !o.mayFound() || o.near[0].Key != t.Key {
+			return nil
+		}
+	}
+	for _, d := range roomiest(state, units, t) {
+		again := slices.Clone(units)
+		for i := range again {
+			again[i].home = d
+		}
+		if plan := place(again); plan != nil {
+			return plan
+		}
+	}
+	return nil
+}
+
+// mayFound reports whether the first member may go to any domain of an affinity.
+func (r *relations) mayFound() bool {
+	return r != nil && r.founds && len(r.near) > 0 && r.within == cluster.NoDomain
+}
+
+// roomiest lists the domains with room for each unit alone by the sums of the nodes, the
+// tightest first.
+func roomiest(state *cluster.State, units []Unit, t *cluster.Topology) []int32 {
+	room := make([][]int64, t.Len())
 	for _, n := range state.Nodes() {
-		if n.Open() && u.Allows(n) {
-			room[t.Of(n)] += mayHold(n, &u.Request)
+		d := t.Of(n)
+		if room[d] == nil {
+			room[d] = make([]int64, len(units))
+		}
+		for i := range units {
+			if n.Open() && units[i].Allows(n) {
+				room[d][i] += mayHold(n, &units[i].Request)
+			}
 		}
 	}
 	var domains []int32
+	sums := make([]int64, len(room))
 	for d := int32(1); int(d) < len(room); d++ {
-		if room[d] >= int64(u.Members) {
-			domains = append(domains, d)
+		if room[d] == nil || !hasRoom(room[d], units) {
+			continue
+		}
+		domains = append(domains, d)
+		for _, members := range room[d] {
+			sums[d] += members
 		}
 	}
 	slices.SortFunc(domains, func(a, b int32) int {
-		return cmp.Or(cmp.Compare(room[a], room[b]), strings.Compare(t.Name(a), t.Name(b)))
+		return cmp.Or(cmp.Compare(sums[a], sums[b]), strings.Compare(t.Name(a), t.Name(b)))
 	})
 	return domains
 }

@@ -101,14 +101,15 @@ func (u *Unit) TakesAnyModel() bool {
 
 // placeSets is Place for a unit whose members differ. The sets with the largest members
 // come first, as in Together. Where that finds no place, each other set comes first once:
-// a small set may have few nodes that serve it. So of two sets each order is tried.
+// a small set may have few nodes that serve it. So of two sets each order is tried. Sets
+// without a domain for their affinity try each domain: see placeAtHome.
 func placeSets(state *cluster.State, u *Unit) ([]Choice, bool) {
 	parts := u.Parts()
 	var members [][]Choice
 	if u.Topology != nil {
 		members = placePartsInDomains(state, u.Topology, parts)
 	} else {
-		members = placeParts(state, parts)
+		members = placeAtHome(state, parts, func(parts []Unit) [][]Choice { return placeParts(state, parts) })
 	}
 	if members == nil {
 		return nil, false

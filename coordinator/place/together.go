@@ -29,7 +29,10 @@ func Together(state *cluster.State, units []Unit) ([][]Choice, bool) {
 		plan := placePartsInDomains(state, units[0].Topology, units)
 		return plan, plan != nil
 	}
-	plan, _ := placeInOrder(state, units, largestFirst(units))
+	plan := placeAtHome(state, units, func(units []Unit) [][]Choice {
+		plan, _ := placeInOrder(state, units, largestFirst(units))
+		return plan
+	})
 	return plan, plan != nil
 }
 
