@@ -96,15 +96,16 @@ func (l *Leader) writePartly() {
 	}
 }
 
-// carryPartly adds the keys of other transactions to the commit of an attempt, which may get
-// their freed devices: a later leader would learn of the freeing too late.
+// carryPartly adds the keys of other transactions to the commit of an attempt with their freed
+// devices: a later leader would learn of the freeing too late.
 func (l *Leader) carryPartly(a *attempt, d *post.Decision) []vacancy.Write {
-	writes := l.partly.Ahead(a.machine.Nodes(), l.post.Now(), func(tx resource.TxID) (vacancy.Key, bool) {
+	nodes := a.machine.Nodes()
+	writes := l.partly.Ahead(nodes, l.post.Now(), func(tx resource.TxID) (vacancy.Key, []resource.NodeID, bool) {
 		other := l.attempts[tx]
-		if other == nil || slices.Contains(a.mates(), l.attempts[other.machine.By()]) { // a victim
-			return vacancy.Key{}, false
+		if other != nil && slices.ContainsFunc(nodes, other.machine.Has) && !slices.Contains(a.mates(), l.attempts[other.machine.By()]) { // no victim
+			return other.ready, other.machine.Nodes(), true
 		}
-		return other.ready, true
+		return vacancy.Key{}, nil, false
 	})
 	for _, w := range writes {
 		l.retired.keepReady(w.Tx)
@@ -124,8 +125,7 @@ func (l *Leader) writeUnwritten() {
 	}
 }
 
-// loadReady takes over the keys of earlier leaders. A key without a record is of a
-// leader of an older version, or of a restored store, and goes.
+// loadReady takes over the keys of earlier leaders. Keys without a record go.
 func (l *Leader) loadReady(kvs []record.KV) error {
 	recorded := l.retired.all()
 	for _, kv := range kvs {

@@ -50,9 +50,14 @@ func (b *Book) Note(tx resource.TxID, node resource.NodeID, now time.Time, milli
 	if e == nil {
 		e = b.add(tx)
 	}
-	e.freed = append(slices.Clip(e.freed), record.FreedNode{Node: node, AtMillis: millis})
-	slices.SortFunc(e.freed, func(x, y record.FreedNode) int { return strings.Compare(string(x.Node), string(y.Node)) })
-	e.since = now
+	e.freed, e.since = with(e.freed, node, millis), now
+}
+
+// with is a list with a further node.
+func with(freed []record.FreedNode, node resource.NodeID, millis int64) []record.FreedNode {
+	freed = append(slices.Clip(freed), record.FreedNode{Node: node, AtMillis: millis})
+	slices.SortFunc(freed, func(x, y record.FreedNode) int { return strings.Compare(string(x.Node), string(y.Node)) })
+	return freed
 }
 
 func (b *Book) add(tx resource.TxID) *entry {
@@ -193,24 +198,45 @@ type Write struct {
 const mostAhead = 16
 
 // Ahead are the keys, at most 16, that lack a freed node of some nodes, ascending: the next
-// holder of the devices writes them with its commit. key is the store's key of a transaction,
+// holder of the devices writes them with its commit. While the end of a record is
+// being written, all nodes are free. key is the store's key of a transaction and the nodes, or
 // false for a transaction to leave out. The writes count as under way.
-func (b *Book) Ahead(nodes []resource.NodeID, now time.Time, key func(resource.TxID) (Key, bool)) (writes []Write) {
-	for _, tx := range slices.Sorted(maps.Keys(b.of)) {
-		e := b.of[tx]
-		if len(writes) == mostAhead || e.isAsked(now) || !slices.ContainsFunc(nodes, func(id resource.NodeID) bool { return record.HasFreed(e.freed, id) }) {
+func (b *Book) Ahead(nodes []resource.NodeID, now time.Time, key func(resource.TxID) (Key, []resource.NodeID, bool)) (writes []Write) {
+	for _, tx := range b.open() {
+		if e := b.of[tx]; len(writes) == mostAhead || e != nil && e.isAsked(now) {
 			continue
 		}
-		if k, counts := key(tx); counts && k.Lacks(e.freed) {
-			b.Ask(tx, now)
-			writes = append(writes, Write{tx, b.With(tx, k, e.freed)})
+		k, all, counts := key(tx)
+		freed := b.freedBy(tx, all)
+		if !counts || !k.Lacks(freed) || !slices.ContainsFunc(nodes, func(id resource.NodeID) bool { return record.HasFreed(freed, id) }) {
+			continue
 		}
+		b.Ask(tx, now)
+		writes = append(writes, Write{tx, b.With(tx, k, freed)})
 	}
 	return writes
 }
 
+// open are the transactions with freed nodes, ascending.
+func (b *Book) open() []resource.TxID {
+	all := slices.AppendSeq(slices.Collect(maps.Keys(b.of)), maps.Keys(b.closing))
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// freedBy is Of with the nodes that have freed since.
+func (b *Book) freedBy(tx resource.TxID, nodes []resource.NodeID) []record.FreedNode {
+	freed, at := b.Of(tx), b.closing[tx]
+	for _, id := range nodes {
+		if at != 0 && !record.HasFreed(freed, id) {
+			freed = with(freed, id, at)
+		}
+	}
+	return freed
+}
+
 // IsEmpty reports whether no transaction has such a node.
-func (b *Book) IsEmpty() bool { return len(b.of) == 0 }
+func (b *Book) IsEmpty() bool { return len(b.of)+len(b.closing) == 0 }
 
 // Key is the key of a transaction in the store; the zero value: the store has no such key.
 type Key struct {

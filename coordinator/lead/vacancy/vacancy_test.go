@@ -73,7 +73,7 @@ func TestAKeyIsWrittenOnce(t *testing.T) {
 	s.note("a", 0)
 	due := func(millis int) int { return len(s.Due(start.Add(time.Duration(millis) * time.Millisecond))) }
 	on := func(millis int, nodes ...resource.NodeID) int {
-		list := s.Ahead(nodes, start.Add(time.Duration(millis)*time.Millisecond), func(resource.TxID) (vacancy.Key, bool) { return vacancy.Key{}, true })
+		list := s.Ahead(nodes, start.Add(time.Duration(millis)*time.Millisecond), func(resource.TxID) (vacancy.Key, []resource.NodeID, bool) { return vacancy.Key{}, nil, true })
 		if len(list) > 0 {
 			s.Answered(list[0].Tx, list[0].Ready)
 		}
@@ -165,6 +165,38 @@ func TestAnEndThatFails(t *testing.T) {
 	}
 }
 
+// TestARecordWhoseEndIsBeingWrittenHasFreedAllNodes at the instant of the first try, or before.
+func TestARecordWhoseEndIsBeingWrittenHasFreedAllNodes(t *testing.T) {
+	s := &story{Book: vacancy.New(), freed: map[resource.NodeID]bool{"n2": true}}
+	s.note("a", 1)
+	s.Close("a", at(3))
+	s.Close("b", at(4))
+	keys := map[resource.TxID]vacancy.Key{"a": {Ready: record.Ready{AtMillis: 5}}, "b": {}}
+	carried := func(nodes ...resource.NodeID) []vacancy.Write {
+		return s.Ahead(nodes, start, func(tx resource.TxID) (vacancy.Key, []resource.NodeID, bool) {
+			return keys[tx], []resource.NodeID{"n1", "n2"}, true
+		})
+	}
+	freed := map[resource.TxID][]record.FreedNode{
+		"a": {{Node: "n1", AtMillis: at(3)}, {Node: "n2", AtMillis: at(1)}},
+		"b": {{Node: "n1", AtMillis: at(4)}, {Node: "n2", AtMillis: at(4)}},
+	}
+	want := []vacancy.Write{{Tx: "a", Ready: record.Ready{AtMillis: 5, Freed: freed["a"]}}, {Tx: "b", Ready: record.Ready{Freed: freed["b"]}}}
+	if d := cmp.Diff(want, carried("n1")); d != "" {
+		t.Errorf("the commit of the next holder carries other keys (-want +got)\n%s", d)
+	}
+	if got := carried("n3"); len(got) > 0 {
+		t.Errorf("a commit on another node carries %+v", got)
+	}
+	keys["b"] = vacancy.Key{Ready: record.Ready{Freed: freed["b"]}, Revision: 7}
+	if got := carried("n1"); len(got) > 0 {
+		t.Errorf("a key with all nodes is written again: %+v", got)
+	}
+	if s.Forget("a"); s.IsEmpty() {
+		t.Error("the book is empty while the end of b is being written")
+	}
+}
+
 // TestKeysOfOthersAreBounded: a commit carries at most 16, and leaves out those that have all.
 func TestKeysOfOthersAreBounded(t *testing.T) {
 	s := &story{Book: vacancy.New(), freed: map[resource.NodeID]bool{"n1": true}}
@@ -172,14 +204,14 @@ func TestKeysOfOthersAreBounded(t *testing.T) {
 		s.note(resource.TxID(rune('A'+i)), 0)
 	}
 	has := vacancy.Key{Ready: record.Ready{AtMillis: 5, Freed: []record.FreedNode{{Node: "n1", AtMillis: at(0)}}}, Revision: 3}
-	list := s.Ahead([]resource.NodeID{"n1"}, start, func(tx resource.TxID) (vacancy.Key, bool) {
+	list := s.Ahead([]resource.NodeID{"n1"}, start, func(tx resource.TxID) (vacancy.Key, []resource.NodeID, bool) {
 		switch tx {
 		case "A":
-			return vacancy.Key{}, false
+			return vacancy.Key{}, nil, false
 		case "B":
-			return has, true
+			return has, nil, true
 		}
-		return vacancy.Key{Ready: record.Ready{AtMillis: 5}}, true
+		return vacancy.Key{Ready: record.Ready{AtMillis: 5}}, nil, true
 	})
 	if len(list) != 16 || list[0].Tx != "C" || list[0].Ready.AtMillis != 5 || len(list[0].Ready.Freed) != 1 {
 		t.Errorf("%d keys, %+v; want 16 from C on", len(list), list)
