@@ -163,8 +163,8 @@ test-vm: ## the enforcement suite with the shipped units, on a Debian machine in
 gpu: build ## jobs with commands on this machine's own GPU: devices, shares, kills, a restart (root, a minute)
 	test/gpu.sh bin
 
-mutate: ## plant the mistakes of test/mutate/lists and name those that no test notices; ONLY=word for some, JOBS=n at a time
-	@$(GO) run ./test/mutate -only "$(ONLY)" -jobs $(or $(JOBS),1)
+mutate: ## plant the mistakes of test/mutate/lists and name those that no test notices; ONLY=word for some, JOBS=n at a time; DRAW=package for N mistakes by chance
+	@$(GO) run ./test/mutate -only "$(ONLY)" -draw "$(DRAW)" -n $(or $(N),60) -seed $(or $(SEED),1) -jobs $(or $(JOBS),1)
 
 lint: ## golangci-lint and gofumpt, pinned in tools/go.mod (the first build is slow)
 	cd tools && $(GO) build -o $(BUILD)/bin/ github.com/golangci/golangci-lint/v2/cmd/golangci-lint mvdan.cc/gofumpt

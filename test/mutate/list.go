@@ -24,6 +24,8 @@ type mutation struct {
 	// a test has to.
 	equivalent string
 	at         string // list and line, for messages
+	// splice is a drawn mistake, in place of find and replace.
+	splice *splice
 }
 
 // parse reads a list. Records are separated by blank lines; a line that begins
@@ -106,6 +108,9 @@ func (m *mutation) take(line string) error {
 
 // apply returns the file's text with the mutation in it.
 func (m mutation) apply(text string) (string, error) {
+	if s := m.splice; s != nil {
+		return text[:s.from] + s.text + text[s.to:], nil
+	}
 	lines := strings.Split(text, "\n")
 	var places []int
 	for i := range lines {

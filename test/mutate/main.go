@@ -2,7 +2,9 @@
 // a test notices. The mistakes are lists in this folder's lists/, one for each
 // package; `make mutate` plants all of them, `make mutate ONLY=journal` those
 // with the word in their name, file or list. A mutation without a failing test is a
-// survivor: the program names it and exits 1.
+// survivor: the program names it and exits 1. `make mutate DRAW=coordinator/sched N=60
+// SEED=3` draws mistakes over a package instead (draw.go), and exits 0 with survivors:
+// some are no mistakes.
 //
 // The tree is never changed: the compiler reads the mutated files through
 // -overlay, many mutations in a binary where possible (batch.go). A list that no
@@ -30,17 +32,34 @@ import (
 func main() {
 	root := flag.String("root", ".", "the module's folder")
 	only := flag.String("only", "", "plant only mutations whose name, file or list contains this")
+	of := flag.String("draw", "", "plant mistakes drawn by chance over this package, such as coordinator/sched, in place of the lists")
+	n := flag.Int("n", 60, "how many mistakes are drawn")
+	seed := flag.Uint64("seed", 1, "the seed of the draw")
 	jobs := flag.Int("jobs", 1, "mutations planted at the same time; tests with a time limit of their own need some room")
 	limit := flag.Duration("limit", 5*time.Minute, "time for the tests of one mutation; tests that run longer count as failed")
 	flag.Parse()
-	survivors, err := run(os.Stdout, *root, *only, *jobs, *limit)
+	all, err := readLists(filepath.Join(*root, "test", "mutate", "lists"))
+	if *of != "" {
+		all, err = draw(*root, *of, *n, *seed)
+	}
+	survivors := 0
+	if err == nil {
+		survivors, err = run(os.Stdout, *root, chosen(all, *only), *jobs, *limit)
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutate:", err)
 		os.Exit(2)
 	}
-	if survivors > 0 {
+	if survivors > 0 && *of == "" {
 		os.Exit(1)
 	}
+}
+
+// chosen are the mutations with a word in their name, file or list, ordered by their tests.
+func chosen(all []mutation, only string) []mutation {
+	all = slices.DeleteFunc(all, func(m mutation) bool { return !strings.Contains(m.name+" "+m.file+" "+m.at, only) })
+	slices.SortStableFunc(all, func(a, b mutation) int { return slices.Compare(a.tests, b.tests) })
+	return all
 }
 
 // outcome is the result of one planted mutation.
@@ -58,18 +77,10 @@ const (
 // run plants the chosen mutations, jobs at a time, and counts the survivors that
 // are not explained as equivalent. Mutations that do not compile count as
 // survivors. The lines of out are in the order of the packages of tests.
-func run(out io.Writer, root, only string, jobs int, limit time.Duration) (survivors int, err error) {
+func run(out io.Writer, root string, all []mutation, jobs int, limit time.Duration) (survivors int, err error) {
 	if jobs < 1 {
 		return 0, fmt.Errorf("-jobs is %d, and has to be at least 1", jobs)
 	}
-	all, err := readLists(filepath.Join(root, "test", "mutate", "lists"))
-	if err != nil {
-		return 0, err
-	}
-	all = slices.DeleteFunc(all, func(m mutation) bool {
-		return !strings.Contains(m.name+" "+m.file+" "+m.at, only)
-	})
-	slices.SortStableFunc(all, func(a, b mutation) int { return slices.Compare(a.tests, b.tests) })
 	results := make([]chan planted, len(all))
 	for i := range results {
 		results[i] = make(chan planted, 1)
@@ -87,8 +98,9 @@ func run(out io.Writer, root, only string, jobs int, limit time.Duration) (survi
 		}
 		counts[p.outcome]++
 	}
-	fmt.Fprintf(out, "%d killed, %d killed by time, %d survived, %d equivalent, %d do not compile\n",
-		counts[killed], counts[hung], counts[survived], counts[explained], counts[invalid])
+	noticed := counts[killed] + counts[hung]
+	fmt.Fprintf(out, "%d killed, %d killed by time, %d survived, %d equivalent, %d do not compile: %d %% noticed\n",
+		counts[killed], counts[hung], counts[survived], counts[explained], counts[invalid], 100*noticed/max(1, noticed+counts[survived]))
 	return counts[survived] + counts[invalid], nil
 }
 

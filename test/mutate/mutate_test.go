@@ -121,14 +121,18 @@ func writeFiles(t *testing.T, files map[string]string) (dir string) {
 func TestSurvivorsAreNamed(t *testing.T) {
 	dir := writeFiles(t, sample)
 	var out bytes.Buffer
-	survivors, err := run(&out, dir, "", 2, time.Minute)
+	all, err := readLists(filepath.Join(dir, "test", "mutate", "lists"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	survivors, err := run(&out, dir, chosen(all, ""), 2, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if survivors != 2 {
 		t.Errorf("%d survivors, want the untested value and the code that does not compile", survivors)
 	}
-	for _, want := range []string{"p/p.go: a tested value", "SURVIVED", "equivalent: the sum is the same", "INVALID", "undefined: nothing", "1 killed, 0 killed by time, 1 survived, 1 equivalent, 1 do not compile"} {
+	for _, want := range []string{"p/p.go: a tested value", "SURVIVED", "equivalent: the sum is the same", "INVALID", "undefined: nothing", "1 killed, 0 killed by time, 1 survived, 1 equivalent, 1 do not compile: 50 % noticed"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the report lacks %q:\n%s", want, out.String())
 		}
