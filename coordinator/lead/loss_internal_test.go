@@ -46,14 +46,7 @@ func (x *scene) returns(id resource.NodeID, grants ...grant.Grant) {
 // tx is a transaction as the store has it.
 func (x *scene) tx(id resource.TxID) record.Tx {
 	x.t.Helper()
-	kv, _, _, err := x.kv.Get(x.t.Context(), record.TxKey(id))
-	if err != nil {
-		x.t.Fatal(err)
-	}
-	r, err := record.Decode[record.Tx](kv.Key, kv.Value)
-	if err != nil {
-		x.t.Fatal(err)
-	}
+	r, _ := storedAs[record.Tx](x, record.TxKey(id))
 	return r
 }
 

@@ -18,17 +18,7 @@ import (
 // lostOn is the key of lost devices as the store has it; revision 0 for none.
 func (x *scene) lostOn(id resource.NodeID) (record.NodeLost, resource.Revision) {
 	x.t.Helper()
-	kv, found, _, err := x.kv.Get(x.t.Context(), record.NodeLostKey(id))
-	if err != nil {
-		x.t.Fatal(err)
-	}
-	if !found {
-		return record.NodeLost{}, 0
-	}
-	r, err := record.Decode[record.NodeLost](kv.Key, kv.Value)
-	if err != nil {
-		x.t.Fatal(err)
-	}
+	r, kv := storedAs[record.NodeLost](x, record.NodeLostKey(id))
 	return r, kv.ModRev
 }
 

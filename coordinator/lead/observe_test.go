@@ -20,13 +20,9 @@ import (
 // observedOf is a node's observation as the store has it.
 func (x *scene) observedOf(id resource.NodeID) (record.NodeObserved, record.KV) {
 	x.t.Helper()
-	kv, found, _, err := x.kv.Get(x.t.Context(), record.NodeObservedKey(id))
-	if err != nil || !found {
-		x.t.Fatalf("node %s: observed %t, %v", id, found, err)
-	}
-	o, err := record.Decode[record.NodeObserved](kv.Key, kv.Value)
-	if err != nil {
-		x.t.Fatal(err)
+	o, kv := storedAs[record.NodeObserved](x, record.NodeObservedKey(id))
+	if kv.ModRev == 0 {
+		x.t.Fatalf("node %s is not observed", id)
 	}
 	return o, kv
 }

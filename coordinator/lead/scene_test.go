@@ -93,6 +93,19 @@ func (x *scene) connect(id resource.NodeID) {
 	x.give(NodeRegistered{Node: id, Spec: spec, Revision: specRev})
 }
 
+// storedAs is a record as the store has it, and its key; the zero value of both for none.
+func storedAs[T record.Type](x *scene, key string) (r T, kv record.KV) {
+	x.t.Helper()
+	kv, found, _, err := x.kv.Get(x.t.Context(), key)
+	if err == nil && found {
+		r, err = record.Decode[T](key, kv.Value)
+	}
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	return r, kv
+}
+
 func (x *scene) put(key string, value []byte) resource.Revision {
 	x.t.Helper()
 	r, err := x.kv.Txn(x.t.Context(), record.Txn{Then: []record.Op{record.Put(key, value)}})

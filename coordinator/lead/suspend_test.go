@@ -408,17 +408,6 @@ func TestWhatAPatchOfTheSpecMayNotChange(t *testing.T) {
 // storedUnit is a unit's key in the store.
 func (x *scene) storedUnit(u *unit) (record.Unit, bool) {
 	x.t.Helper()
-	key := u.record.Path().Key()
-	kv, found, _, err := x.kv.Get(x.t.Context(), key)
-	if err != nil {
-		x.t.Fatal(err)
-	}
-	if !found {
-		return record.Unit{}, false
-	}
-	rec, err := record.Decode[record.Unit](key, kv.Value)
-	if err != nil {
-		x.t.Fatal(err)
-	}
-	return rec, true
+	rec, kv := storedAs[record.Unit](x, u.record.Path().Key())
+	return rec, kv.ModRev != 0
 }

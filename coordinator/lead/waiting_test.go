@@ -16,18 +16,7 @@ import (
 // storedWaiting is why a unit waits as the store has it, nil for nothing.
 func (x *scene) storedWaiting(u *unit) *record.Waiting {
 	x.t.Helper()
-	key := u.record.Order().Key()
-	kv, found, _, err := x.kv.Get(x.t.Context(), key)
-	if err != nil {
-		x.t.Fatal(err)
-	}
-	if !found {
-		return nil
-	}
-	order, err := record.Decode[record.Order](key, kv.Value)
-	if err != nil {
-		x.t.Fatal(err)
-	}
+	order, _ := storedAs[record.Order](x, u.record.Order().Key())
 	return order.Waiting
 }
 

@@ -83,14 +83,7 @@ func (x *scene) starts() (list []grant.Start) {
 // stored is a unit as the store has it.
 func (x *scene) stored(u *unit) record.Unit {
 	x.t.Helper()
-	kv, _, _, err := x.kv.Get(x.t.Context(), u.record.Path().Key())
-	if err != nil {
-		x.t.Fatal(err)
-	}
-	r, err := record.Decode[record.Unit](kv.Key, kv.Value)
-	if err != nil {
-		x.t.Fatal(err)
-	}
+	r, _ := storedAs[record.Unit](x, u.record.Path().Key())
 	return r
 }
 
