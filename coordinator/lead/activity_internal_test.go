@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/musterd/muster/grant"
 )
 
 func TestQueuesOfWaitsAreBounded(t *testing.T) {
@@ -13,5 +15,14 @@ func TestQueuesOfWaitsAreBounded(t *testing.T) {
 	}
 	if len(a.waits) != mostQueues {
 		t.Errorf("waits of %d queues, want %d", len(a.waits), mostQueues)
+	}
+}
+
+func TestALatencyCountsToTheCommit(t *testing.T) {
+	x := newScene(t)
+	a := x.submit("a", 1, "")
+	x.pass(2 * time.Second)
+	if x.settles(a, grant.Reserved); x.activity.latency.Mean() < 1 {
+		t.Errorf("%v s after 2 s", x.activity.latency.Mean())
 	}
 }

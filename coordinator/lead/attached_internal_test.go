@@ -29,8 +29,7 @@ func TestAnAllocationEndsWithItsAttachedWork(t *testing.T) {
 			}
 			x.ends(u, 0, c.code, grant.WorkCompleted)
 			x.answers()
-			x.says(u, grant.Tombstone)
-			x.answers()
+			x.settles(u, grant.Tombstone)
 			if u.phase() != c.phase || u.record.Reason != c.reason || len(u.record.Exits) != 1 || u.record.Exits[0].Code != c.code {
 				t.Errorf("the unit is %s, %q, with the exits %+v", u.phase(), u.record.Reason, u.record.Exits)
 			}
@@ -47,8 +46,7 @@ func TestAJobWithoutACommandFollowsItsPolicy(t *testing.T) {
 	x.holdsAll(u)
 	x.ends(u, 0, 1, grant.WorkCompleted)
 	x.answers()
-	x.says(u, grant.Tombstone)
-	x.answers()
+	x.settles(u, grant.Tombstone)
 	if u.phase() != api.Pending || u.record.Retries != 1 {
 		t.Fatalf("the unit is %s after %d retries, want a retry", u.phase(), u.record.Retries)
 	}

@@ -47,8 +47,7 @@ func (x *scene) labels(by record.Actor, i int, apart bool) record.Audit {
 // in an earlier entry. An administrator has an entry for each change.
 func TestAnHourHasABoundedNumberOfAuditKeys(t *testing.T) {
 	x := newScene(t)
-	x.submit("a", 1, `"suspend":true,`)
-	x.answers()
+	x.accepted("a", 1, `"suspend":true,`)
 	ada, root := record.Actor{Person: "ada", Tenant: "vision"}, record.Actor{Person: "root"}
 	i := 0
 	for ; i < entries.MostAlike; i++ {

@@ -146,12 +146,9 @@ func TestAUnitThatStartsKeepsItsBoost(t *testing.T) {
 	x, _, second := full(t)
 	x.boosts("second", hour)
 	x.leaves("a")
-	x.says(x.units["default/alloc/a/0"], grant.Tombstone)
-	x.answers()
-	x.says(second, grant.Reserved)
-	x.answers()
-	x.says(second, grant.Held)
-	x.answers()
+	x.settles(x.units["default/alloc/a/0"], grant.Tombstone)
+	x.settles(second, grant.Reserved)
+	x.settles(second, grant.Held)
 	x.pass(2 * time.Hour)
 	if x.answers(); second.phase() != api.Running || x.stored(second).Priority != 250 {
 		t.Fatalf("the unit is %s with priority %d", second.phase(), x.stored(second).Priority)
@@ -159,10 +156,8 @@ func TestAUnitThatStartsKeepsItsBoost(t *testing.T) {
 	if second.job.record.Boost != nil {
 		t.Error("the record of the job still has the boost")
 	}
-	x.do(func() { x.evict(second, txn.EvictAsked{Reason: "Drained"}) })
-	x.answers()
-	x.says(second, grant.Tombstone)
-	x.answers()
+	x.finish(func() { x.evict(second, txn.EvictAsked{Reason: "Drained"}) })
+	x.settles(second, grant.Tombstone)
 	if got := x.stored(second); got.Priority != 100 {
 		t.Errorf("evicted it is %s with priority %d, want 100", got.Phase, got.Priority)
 	}
@@ -188,13 +183,11 @@ func TestBoostsThatAreRefused(t *testing.T) {
 			x := newSceneOf(t, rules)
 			runs := x.submitDocument([]byte(`{"metadata":{"name":"runs"},"spec":{"template":{"spec":{"resources":{"requests":{"nvidia.com/gpu":"8"}}}}}}`))
 			x.answers()
-			x.says(runs, grant.Reserved)
-			x.answers()
+			x.settles(runs, grant.Reserved)
 			x.running("b", 8, "")
 			x.waits("second", 100)
 			ended := x.waits("ended", 1)
-			x.do(func() { x.cancelJob(ended.job, record.Cancellation{Reason: "r"}, func(*api.Status) {}) })
-			x.answers()
+			x.finish(func() { x.cancelJob(ended.job, record.Cancellation{Reason: "r"}, func(*api.Status) {}) })
 			before := x.order()
 			if got := x.boosts(c.job, c.o); !strings.HasPrefix(got, c.want) {
 				t.Errorf("answer %q, want %q", got, c.want)
@@ -269,21 +262,17 @@ func TestAUnitThatComesBackWhileThePriorityChanges(t *testing.T) {
 			x.do(func() {
 				x.cancelJob(x.units["default/job/first/0"].job, record.Cancellation{Reason: "r"}, func(*api.Status) {})
 			})
-			x.do(func() { x.cancelJob(second.job, record.Cancellation{Reason: "r"}, func(*api.Status) {}) })
-			x.answers()
+			x.finish(func() { x.cancelJob(second.job, record.Cancellation{Reason: "r"}, func(*api.Status) {}) })
 			if !begins {
 				x.boosts("third", hour)
 			}
 			x.leaves("a")
-			x.says(x.units["default/alloc/a/0"], grant.Tombstone)
-			x.answers()
-			x.says(u, grant.Reserved)
-			x.answers()
+			x.settles(x.units["default/alloc/a/0"], grant.Tombstone)
+			x.settles(u, grant.Reserved)
 			x.says(u, grant.Held)
 			x.submit("c", 8, `"priority":300,`) // takes the place that u leaves
 			x.answers()
-			x.do(func() { x.evict(u, txn.EvictAsked{Reason: "Drained"}) })
-			x.answers()
+			x.finish(func() { x.evict(u, txn.EvictAsked{Reason: "Drained"}) })
 			x.says(u, grant.Tombstone) // the Txn of its return has no answer
 			want := int32(50)
 			if begins {

@@ -17,8 +17,7 @@ func TestASnapshotHasTheFailedAttemptsOfUnits(t *testing.T) {
 	x := newScene(t)
 	u := x.submit("a", 2, "")
 	for range 3 {
-		x.says(u, grant.No)
-		x.answers()
+		x.settles(u, grant.No)
 		x.pass(time.Millisecond)
 		for range 2 { // until the next try
 			if u.attempt == nil {
@@ -26,8 +25,7 @@ func TestASnapshotHasTheFailedAttemptsOfUnits(t *testing.T) {
 			}
 		}
 	}
-	x.says(u, grant.No)
-	x.answers()
+	x.settles(u, grant.No)
 	captured := x.capture().Refused
 	want := []RefusedUnit{{Unit: u.path, UID: u.record.UID, Times: 4, Avoid: map[resource.NodeID]int{}, Until: u.rested}}
 	for id, times := range u.avoid {

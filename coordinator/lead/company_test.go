@@ -25,14 +25,11 @@ func TestAGroupWakesOthersOnceAllItsMembersHaveBegun(t *testing.T) {
 	x.keepAccount()
 	x.shares()
 	x.running("own", 4, `"quota":{"unPreemptable":true,"groups":{"Org":"two"}},`)
-	w := x.submit("w", 8, `"priority":5,"quota":{"groups":{"Org":"two"}},`)
-	x.answers()
+	w := x.accepted("w", 8, `"priority":5,"quota":{"groups":{"Org":"two"}},`)
 	const member = `"scheduling":{"gangScheduling":{"groupId":"g","minMembers":2}},"quota":{"groups":{"Org":"one"}},`
-	first := x.submit("first", 1, member)
-	x.answers()
+	first := x.accepted("first", 1, member)
 	tries := w.attempts
-	second := x.submit("second", 1, member)
-	x.answers()
+	second := x.accepted("second", 1, member)
 	if first.attempt == nil || second.attempt == nil {
 		t.Fatalf("the group does not start: %+v, %+v", x.evidenceOf(first), x.evidenceOf(second))
 	}

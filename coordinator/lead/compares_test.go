@@ -14,16 +14,13 @@ import (
 func (x *scene) preemptor() (a, b *unit) {
 	a = x.running("a", 8, "")
 	x.running("c", 8, `"priority":9,`)
-	b = x.submit("b", 8, `"priority":5,"preemptionPolicy":"PreemptLowerPriority",`)
-	x.answers() // it is stored
-	return a, b
+	return a, x.accepted("b", 8, preempting)
 }
 
 // claimed is preemptor where the victim has notice.
 func (x *scene) claimed() (a, b *unit) {
 	a, b = x.preemptor()
-	x.says(b, grant.Waiting)
-	x.answers()
+	x.settles(b, grant.Waiting)
 	return a, b
 }
 
@@ -47,12 +44,9 @@ func TestEachWriteComparesWhatItWasJudgedBy(t *testing.T) {
 			func(x *scene) {
 				x.running("c", 8, "")
 				x.running("d", 8, "")
-				a := x.submit("a", 8, "")
-				x.answers()
-				x.do(func() { x.end(x.units["default/alloc/c/0"], ends) })
-				x.answers()
-				x.says(x.units["default/alloc/c/0"], grant.Tombstone)
-				x.answers()
+				a := x.accepted("a", 8, "")
+				x.finish(func() { x.end(x.units["default/alloc/c/0"], ends) })
+				x.settles(x.units["default/alloc/c/0"], grant.Tombstone)
 				x.says(a, grant.Reserved)
 			},
 			"nodes/n1/identity unchanged, tx/a absent, units/default/alloc/a/0 unchanged",
@@ -76,8 +70,7 @@ func TestEachWriteComparesWhatItWasJudgedBy(t *testing.T) {
 		"the end of a release": {
 			func(x *scene) {
 				a := x.running("a", 2, "")
-				x.do(func() { x.end(a, ends) })
-				x.answers()
+				x.finish(func() { x.end(a, ends) })
 				x.says(a, grant.Tombstone)
 			},
 			"tx/a unchanged",
@@ -122,8 +115,7 @@ func TestEachWriteComparesWhatItWasJudgedBy(t *testing.T) {
 			func(x *scene) {
 				a := x.submitJob("a", 17, 1)
 				x.answers()
-				x.says(a, grant.No)
-				x.answers()
+				x.settles(a, grant.No)
 				x.do(func() {
 					x.cancelJob(a.job, record.Cancellation{Reason: ends.Reason, GraceSeconds: ends.GraceSeconds, Remove: true}, func(*api.Status) {})
 				})

@@ -33,8 +33,7 @@ func TestARepeatedRequest(t *testing.T) {
 	x := newScene(t)
 	x.accepts(x.submission("a", "hash", "id"))
 	first := x.units["default/alloc/a/0"]
-	x.says(first, grant.Reserved)
-	x.answers()
+	x.settles(first, grant.Reserved)
 	for name, c := range map[string]struct {
 		s        *submission
 		repeated bool
@@ -132,8 +131,7 @@ func TestADeletionIsAnsweredWhenItIsDurable(t *testing.T) {
 	if x.did(post.AnswerClient) || !x.did(post.AskSettled) {
 		t.Error("it is answered before all that landed is known")
 	}
-	x.says(a, grant.Tombstone)
-	x.answers()
+	x.settles(a, grant.Tombstone)
 	for _, e := range x.left {
 		if e.Kind == post.AskSettled {
 			x.give(SettleAnswer{e.Token})
@@ -153,8 +151,7 @@ func TestADeletionIsAnsweredWhenItIsDurable(t *testing.T) {
 func TestOnlyARefusalOfWhatHasBegunIsFinal(t *testing.T) {
 	x := newScene(t)
 	x.submitJob("j", 2, 1)
-	x.says(x.units["default/job/j/0"], grant.Reserved)
-	x.answers()
+	x.settles(x.units["default/job/j/0"], grant.Reserved)
 	final := func(r Request) bool {
 		x.clear()
 		x.give(ClientRequest{9, r})

@@ -56,8 +56,7 @@ func (x *scene) suspended(name string) *unit {
 func (x *scene) runs(u *unit) {
 	x.t.Helper()
 	if u.isSuspended() {
-		x.wants(u, resume)
-		x.answers()
+		x.changes(u, resume)
 	}
 	x.holdsAll(u)
 }
@@ -257,8 +256,7 @@ func TestAJobThatWaitsForOthersObeysItsOwner(t *testing.T) {
 	x := newWorkScene(t)
 	first := x.depends("first", "")
 	u := x.depends("last", "afterok:first")
-	x.wants(u, suspend)
-	x.answers()
+	x.changes(u, suspend)
 	x.runs(first)
 	x.succeeds(first)
 	if u.attempt != nil || len(u.job.record.Met) != 1 {
@@ -273,8 +271,7 @@ func TestAJobThatWaitsForOthersObeysItsOwner(t *testing.T) {
 	if got := api.Phase(waits.job.record.Phase); got != api.Cancelled {
 		t.Errorf("the cancelled job is %s", got)
 	}
-	x.says(u, grant.Reserved)
-	x.answers()
+	x.settles(u, grant.Reserved)
 	x.check()
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/musterd/muster/coordinator/lead/charges"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/sched"
+	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/fit"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
@@ -42,8 +43,7 @@ func reclaiming(t *testing.T, gpus int) (x *scene, o *unit, victims []*unit) {
 	if x.answers(); o.attempt == nil || !o.attempt.claims {
 		t.Fatalf("the owner claims nothing: %v %s", x.quotas.Reasons(x.evidenceOf(o).Short), x.whyNoVictims(o))
 	}
-	x.says(o, grant.Waiting)
-	x.answers()
+	x.settles(o, grant.Waiting)
 	for _, v := range slices.Clone(o.attempt.victims) {
 		victims = append(victims, v.unit)
 		x.says(v.unit, grant.Tombstone)
@@ -67,23 +67,33 @@ func (x *scene) nodeOf(u *unit) string {
 // asked of the trees, and leaves all places, and the times since which they are
 // held, as they were.
 func TestTheQuestionOfAClaimMovesNobody(t *testing.T) {
+	another := func(x *scene) {
+		must(x.quotas.Trees().AddConsumer(quota.ConsumerSpec{ID: "other", Demands: []quota.Demand{{Tree: "Org", Group: "owners", Request: resource.Vector{resource.GPU: 3000}}}}))
+		_, err := x.quotas.Trees().Restore("Org", "other")
+		must(err)
+	}
+	back := func(u *unit) { u.attempt.machine.Step(txn.Returned{Node: u.attempt.machine.Nodes()[0]}) }
 	for name, c := range map[string]struct {
-		before func(x *scene)
+		before func(x *scene, victims []*unit)
 		may    bool
 	}{
-		"it fits": {func(*scene) {}, true},
-		"another owner came meanwhile": {func(x *scene) {
-			must(x.quotas.Trees().AddConsumer(quota.ConsumerSpec{ID: "other", Demands: []quota.Demand{{Tree: "Org", Group: "owners", Request: resource.Vector{resource.GPU: 3000}}}}))
-			_, err := x.quotas.Trees().Restore("Org", "other")
-			must(err)
+		"it fits":                          {func(*scene, []*unit) {}, true},
+		"the first victim's node is back":  {func(x *scene, v []*unit) { back(v[0]) }, false},
+		"the second victim's node is back": {func(x *scene, v []*unit) { back(v[1]) }, false},
+		"its charge was made anew, and another owner came": {func(x *scene, _ []*unit) {
+			o := x.units["default/alloc/o/0"]
+			o.attempt.setMischarged()
+			x.rechargeUnits("Org", []string{o.path})
+			another(x)
 		}, false},
+		"another owner came meanwhile": {func(x *scene, _ []*unit) { another(x) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			x, o, victims := reclaiming(t, 2)
 			if len(victims) != 2 {
 				t.Fatalf("%d victims, want s0 and s1", len(victims))
 			}
-			c.before(x)
+			c.before(x, victims)
 			before := x.trees()
 			var may bool
 			if x.do(func() { may = x.mayDisplace(o.attempt) }); may != c.may {
@@ -138,14 +148,11 @@ func TestANominationHoldsNothingOfItsVictims(t *testing.T) {
 			x := newScene(t)
 			x.running("other", 8, `"priority":9,`)
 			x.running("victim", 2, "")
-			p := x.submit("preemptor", 8, preempting)
-			x.answers()
+			p := x.accepted("preemptor", 8, preempting)
 			if c.noticed {
-				x.says(p, grant.Waiting)
-				x.answers()
+				x.settles(p, grant.Waiting)
 			}
-			claimant := x.submit("claimant", c.gpus, `"priority":6,`+c.more)
-			x.answers()
+			claimant := x.accepted("claimant", c.gpus, `"priority":6,`+c.more)
 			if len(p.attempt.victims) != 1 || claimant.attempt != nil {
 				t.Fatalf("%d victims, want one, and a claimant that waits", len(p.attempt.victims))
 			}

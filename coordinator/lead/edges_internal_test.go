@@ -117,8 +117,7 @@ func TestTheEndOfARecordIsTheFirstTry(t *testing.T) {
 	x := newScene(t)
 	u := x.running("a", 8, "")
 	tx := u.attempt.machine.ID()
-	x.do(func() { x.end(u, txn.ReleaseAsked{Reason: "asked"}) })
-	x.answers()
+	x.finish(func() { x.end(u, txn.ReleaseAsked{Reason: "asked"}) })
 	x.says(u, grant.Tombstone)
 	want := x.post.Millis()
 	x.give(WriteAnswer{x.next().Token, txn.Conflict, 0, errors.New("no space")})
@@ -129,8 +128,7 @@ func TestTheEndOfARecordIsTheFirstTry(t *testing.T) {
 		x.answers()
 	}
 	if u.attempt != nil {
-		x.says(u, grant.Tombstone)
-		x.answers()
+		x.settles(u, grant.Tombstone)
 	}
 	if rec := x.tx(tx); rec.State != grant.RecordReleased || rec.EndedMillis != want {
 		t.Errorf("the record is %s and ended at %d, want RELEASED at %d", rec.State, rec.EndedMillis, want)
@@ -219,8 +217,7 @@ func TestFurtherMembersLeaveWithTheirGang(t *testing.T) {
 	for _, more := range u.job.units[1:] {
 		x.holdsAll(more)
 	}
-	x.do(func() { x.evict(u, txn.EvictAsked{GraceSeconds: 9, Reason: "Drained"}) })
-	x.answers()
+	x.finish(func() { x.evict(u, txn.EvictAsked{GraceSeconds: 9, Reason: "Drained"}) })
 	for _, of := range u.job.units {
 		if of.phase() != api.Terminating || of.attempt.notice == nil || of.attempt.notice.GraceSeconds != 9 {
 			t.Errorf("%s is %s, want Terminating with the grace of 9 s", of.path, of.phase())
@@ -281,7 +278,12 @@ func TestKeysWithoutARecordAreDeleted(t *testing.T) {
 func TestWhichVersionOfANodeAChangeMayName(t *testing.T) {
 	x := newScene(t)
 	n := x.nodes["n1"]
-	x.reached = n.specRev + 5
+	if u := x.running("a", 1, ""); x.reached != u.stored {
+		t.Errorf("reached %d, and a write landed at %d", x.reached, u.stored)
+	}
+	x.reached = 0
+	x.give(ReadAnswer{Revision: n.specRev + 5})
+	x.give(ReadAnswer{Revision: n.specRev + 1})
 	for version, want := range map[string]bool{
 		"": true, fmt.Sprint(n.specRev - 1): false, fmt.Sprint(n.specRev): true, fmt.Sprint(n.specRev + 5): true, fmt.Sprint(n.specRev + 6): false, "x": false,
 	} {
@@ -295,8 +297,7 @@ func TestWhichVersionOfANodeAChangeMayName(t *testing.T) {
 func TestANodeThatIsLetBackIsTrusted(t *testing.T) {
 	x := newScene(t)
 	n := x.nodes["n1"]
-	x.do(func() { x.isolateNode(n, &lie{reason: ViolationVote, detail: "d"}) })
-	x.answers()
+	x.finish(func() { x.isolateNode(n, &lie{reason: ViolationVote, detail: "d"}) })
 	x.clear()
 	uncordon := false
 	x.ask(PatchNode{Node: "n1", Patch: api.NodePatch{Unschedulable: &uncordon}})
@@ -397,8 +398,7 @@ func TestAUnitThatGetsItsGrantBackIsTheHeadOfItsQueue(t *testing.T) {
 // TestWhichUnitGetsAGrantBack: the waiting unit of the name with the same uid that is not to end.
 func TestWhichUnitGetsAGrantBack(t *testing.T) {
 	x := newScene(t)
-	u := x.submit("a", 9, "")
-	x.answers()
+	u := x.accepted("a", 9, "")
 	for name, c := range map[string]struct {
 		uid  resource.UnitUID
 		ends bool
@@ -421,14 +421,11 @@ func TestWhichUnitGetsAGrantBack(t *testing.T) {
 func TestTheRecordKeepsTheExitsOfADeletedUnit(t *testing.T) {
 	x := newScene(t)
 	u := x.running("a", 1, "")
-	x.says(u, grant.Held)
-	x.answers()
+	x.settles(u, grant.Held)
 	tx := u.attempt.machine.ID()
-	x.do(func() { x.end(u, txn.ReleaseAsked{Reason: "asked"}) })
-	x.answers()
+	x.finish(func() { x.end(u, txn.ReleaseAsked{Reason: "asked"}) })
 	x.ends(u, 0, 143, "Completed")
-	x.says(u, grant.Tombstone)
-	x.answers()
+	x.settles(u, grant.Tombstone)
 	if o := x.tx(tx).Outcome; !u.life.Gone() || o == nil || len(o.Exits) != 1 || o.Exits[0].Code != 143 {
 		t.Errorf("gone %t, the record has %+v, want the exit with code 143", u.life.Gone(), o)
 	}

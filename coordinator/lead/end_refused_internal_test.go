@@ -105,8 +105,7 @@ func TestAnOverdueAllocationEndsThoughItsDeletionIsRefused(t *testing.T) {
 	for name, deletedFirst := range map[string]bool{"its time, then deleted": false, "deleted, then its time": true} {
 		t.Run(name, func(t *testing.T) {
 			x := newWorkScene(t)
-			u := x.submit("a", 64, `"gangScheduling":{"timeout":"60s"},`)
-			x.answers()
+			u := x.accepted("a", 64, `"gangScheduling":{"timeout":"60s"},`)
 			deletion := func() { x.do(func() { x.end(u, txn.ReleaseAsked{Reason: "UserRequested"}) }) }
 			if deletedFirst {
 				deletion()

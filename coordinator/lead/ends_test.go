@@ -35,8 +35,7 @@ func TestTheFirstRequestToEndCounts(t *testing.T) {
 // TestAnEndThatWasRefusedIsNone: the unit waits as before.
 func TestAnEndThatWasRefusedIsNone(t *testing.T) {
 	x := newScene(t)
-	a := x.submit("a", 9, "")
-	x.answers()
+	a := x.accepted("a", 9, "")
 	x.do(func() { x.end(a, txn.ReleaseAsked{}) })
 	x.put(a.record.Path().Key(), record.MustEncode(a.record))
 	if x.answers(); a.life.Gone() || a.life.EndAsked() || x.room.Order().Len() != 1 {
@@ -62,8 +61,7 @@ func TestWhatBecomesOfAUnit(t *testing.T) {
 	for ends, phase := range map[bool]api.Phase{false: api.Preempted, true: ""} {
 		x := newScene(t)
 		a := x.running("a", 2, "")
-		x.do(func() { x.evict(a, txn.EvictAsked{Reason: "drained"}) })
-		x.answers()
+		x.finish(func() { x.evict(a, txn.EvictAsked{Reason: "drained"}) })
 		if ends {
 			x.do(func() { x.end(a, txn.ReleaseAsked{}) })
 		}
@@ -81,8 +79,7 @@ func TestWhatBecomesOfAUnit(t *testing.T) {
 func TestAVictimThatItsOwnerEndsIsGone(t *testing.T) {
 	x := newScene(t)
 	a := x.running("a", 2, "")
-	x.do(func() { x.evict(a, txn.EvictAsked{Reason: "drained"}) })
-	x.answers()
+	x.finish(func() { x.evict(a, txn.EvictAsked{Reason: "drained"}) })
 	a.life.AskEnd(txn.ReleaseAsked{}, 0, nil)
 	if e := x.endOfUnit(a.attempt); api.Phase(e.record.Phase) != api.Cancelled || !e.removed {
 		t.Errorf("%s, removed %t", e.record.Phase, e.removed)
@@ -114,8 +111,7 @@ func TestARecordInDoubtIsNotCollected(t *testing.T) {
 func TestAUnitIsReadyWhenAllItsNodesHoldIt(t *testing.T) {
 	x := newScene(t)
 	a := x.submitJob("a", 2, 8)
-	x.says(a, grant.Reserved)
-	x.answers()
+	x.settles(a, grant.Reserved)
 	for i, id := range a.attempt.machine.Nodes() {
 		n := x.nodes[id]
 		tx := a.attempt.machine.ID()
@@ -174,10 +170,8 @@ func TestWhileOthersLeaveNobodyIsEvicted(t *testing.T) {
 	x := newScene(t)
 	a := x.running("a", 8, "")
 	x.running("c", 8, "")
-	x.do(func() { x.end(a, txn.ReleaseAsked{}) })
-	x.answers()
-	b := x.submit("b", 8, `"priority":5,"preemptionPolicy":"PreemptLowerPriority",`)
-	x.answers()
+	x.finish(func() { x.end(a, txn.ReleaseAsked{}) })
+	b := x.accepted("b", 8, `"priority":5,"preemptionPolicy":"PreemptLowerPriority",`)
 	if b.attempt != nil || !strings.Contains(x.whyNoVictims(b), "are leaving") {
 		t.Errorf("attempt %v, stuck: %s", b.attempt, x.whyNoVictims(b))
 	}
@@ -190,8 +184,7 @@ func TestAClaimWaitsForANomination(t *testing.T) {
 		x := newScene(t)
 		a := x.running("a", 8, "")
 		x.running("c", 8, "")
-		b := x.submit("b", 8, "")
-		x.answers()
+		b := x.accepted("b", 8, "")
 		if nominated {
 			n := x.nodes[a.attempt.machine.Nodes()[0]]
 			n.reservations[transaction(1)] = &reservation{members: n.reservations[a.attempt.machine.ID()].members, waiting: true}

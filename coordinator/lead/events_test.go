@@ -94,8 +94,7 @@ func TestAnAgentInQuarantineFreesNothing(t *testing.T) {
 	for quarantine, freed := range map[string]bool{"": true, "the store went back": false} {
 		x := newScene(t)
 		a := x.running("a", 2, "")
-		x.do(func() { x.end(a, txn.ReleaseAsked{}) })
-		x.answers()
+		x.finish(func() { x.end(a, txn.ReleaseAsked{}) })
 		e := x.hosts["n1"]
 		e.Quarantine = quarantine
 		e.Occupancy = x.occupied("n1", grant.Grant{Tx: a.attempt.machine.ID(), Epoch: x.post.Epoch(), State: grant.Tombstone})
@@ -208,8 +207,7 @@ func TestALateVoteDoesNotCloseABreaker(t *testing.T) {
 		if late {
 			x.pass(x.rules.VoteBudget / 4)
 		}
-		x.says(a, grant.Reserved)
-		x.answers()
+		x.settles(a, grant.Reserved)
 		if got := x.nodes["n1"].view.Tripped; got != tripped || a.phase() != api.Running {
 			t.Errorf("late %t: tripped %t, %s", late, got, a.phase())
 		}

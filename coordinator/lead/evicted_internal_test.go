@@ -38,8 +38,7 @@ func TestAVictimReadAsEvictingFollowsItsRecord(t *testing.T) {
 			if a.machine.By() != "" || a.notice == nil || a.notice.GraceSeconds != 9 || a.notice.Reason != "gives way" || a.noticed.UnixMilli() != rec.EndingMillis {
 				t.Errorf("the victim waits for %q with notice %+v since %d, want that of its record for nobody", a.machine.By(), a.notice, a.noticed.UnixMilli())
 			}
-			x.says(v, grant.Tombstone)
-			x.answers()
+			x.settles(v, grant.Tombstone)
 			if v.phase() != api.Preempted {
 				t.Errorf("the victim is %s after its agent has freed it: let it end without its preemptor", v.phase())
 			}
@@ -87,8 +86,7 @@ func TestAReplacementThatNobodyWantsEnds(t *testing.T) {
 			x.put(gang.Path().Key(), record.MustEncode(gang))
 			x.put(replacement.Path().Key(), record.MustEncode(replacement))
 			next := x.succeeded()
-			next.do(next.resume)
-			next.answers()
+			next.finish(next.resume)
 			if got := next.units[r.path].phase(); got != c.want {
 				t.Errorf("the replacement is %s, want %s", got, c.want)
 			}
@@ -121,8 +119,7 @@ func TestAUnitThatWaitsAgainHasNothingOfItsLastRun(t *testing.T) {
 				x.pass(10 * time.Second)
 				c.stop(x, u)
 				x.answers()
-				x.says(u, grant.Tombstone)
-				x.answers()
+				x.settles(u, grant.Tombstone)
 				got := x.stored(u)
 				want := got
 				want.Phase, want.TxID, want.Started, want.Reason, want.Lost, want.Requeues = string(api.Pending), "", "", "", nil, false
@@ -150,8 +147,7 @@ func TestADeadlineBeginsAnewAfterAnEviction(t *testing.T) {
 	x.pass(10 * time.Second)
 	x.answers()
 	x.holdsAll(u)
-	x.do(func() { x.evict(u, txn.EvictAsked{Reason: "Drained"}) })
-	x.answers()
+	x.finish(func() { x.evict(u, txn.EvictAsked{Reason: "Drained"}) })
 	x.says(u, grant.Tombstone)
 	x.pass(50 * time.Second)
 	x.answers()
@@ -186,8 +182,7 @@ func TestAnEndThatWasAskedWhileTheUnitBecomesFree(t *testing.T) {
 			for u.attempt.machine.State() != txn.Closing {
 				x.answer()
 			}
-			x.do(func() { x.end(u, txn.ReleaseAsked{Reason: "asked"}) })
-			x.answers()
+			x.finish(func() { x.end(u, txn.ReleaseAsked{Reason: "asked"}) })
 			if job && u.phase() != api.Cancelled || !job && !u.life.Gone() {
 				t.Errorf("the unit is %s, gone %t: its end was asked for before the place was free", u.phase(), u.life.Gone())
 			}
@@ -206,8 +201,7 @@ func TestTheRecordOfAVictimSaysSinceWhenAndForWhomItEnds(t *testing.T) {
 	victim, by, since := a.attempt.machine.ID(), b.attempt.machine.ID(), x.tx(a.attempt.machine.ID()).EndingMillis
 	x.pass(700 * time.Millisecond)
 	x.says(a, grant.Tombstone)
-	x.says(b, grant.Reserved)
-	x.answers()
+	x.settles(b, grant.Reserved)
 	if rec := x.tx(victim); rec.State != grant.RecordReleased || !rec.Evicted || rec.By != by || rec.EndingMillis != since || since == 0 {
 		t.Errorf("the record is %s, evicted %t by %q since %d; want RELEASED, evicted by %q since %d", rec.State, rec.Evicted, rec.By, rec.EndingMillis, by, since)
 	}

@@ -2,10 +2,12 @@ package lead
 
 import (
 	"testing"
+	"time"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
@@ -216,8 +218,7 @@ func TestAnEndThatMetAConflictLooksForTheNode(t *testing.T) {
 func TestAnEndThatMetAConflictLooksForEveryNode(t *testing.T) {
 	x := newScene(t)
 	a := x.submitJob("a", 2, 8)
-	x.says(a, grant.Reserved)
-	x.answers()
+	x.settles(a, grant.Reserved)
 	x.dies("n1")
 	x.answer() // EVICTING
 	x.dies("n2")
@@ -284,5 +285,57 @@ func TestARecordWaitsForEveryNodeThatCountedAsFreed(t *testing.T) {
 	x.hear(grant.Occupied{Node: "n2"})
 	if waits() || len(x.retired.terminal) != 1 {
 		t.Error("it is not collected though all have told")
+	}
+}
+
+// TestWhenAFencedNodeCountsAsDead: the limit counts from the newest fence.
+func TestWhenAFencedNodeCountsAsDead(t *testing.T) {
+	limit := time.Minute
+	long := shown.AssumedDeadAfter(limit)
+	for name, c := range map[string]struct {
+		f     *fence
+		after time.Duration
+		dead  bool
+	}{
+		"no fence":                  {nil, time.Hour, false},
+		"no policy":                 {&fence{revision: 5}, time.Hour, false},
+		"dead already":              {&fence{revision: 5, assume: limit, dead: true}, time.Hour, false},
+		"a moment before the limit": {&fence{revision: 5, assume: limit}, long - 1, false},
+		"the limit":                 {&fence{revision: 5, assume: limit}, long, true},
+		"a later fence":             {&fence{revision: 6, assume: limit}, long, false},
+	} {
+		a, began := assumption{}, time.Unix(1000, 0)
+		a.dead(&fence{revision: 5, assume: limit}, began)
+		if got := a.dead(c.f, began.Add(c.after)); got != c.dead {
+			t.Errorf("%s: dead %t", name, got)
+		}
+	}
+}
+
+// TestASilentNodeIsFencedByItsPolicy, and then counts as dead without a registration.
+func TestASilentNodeIsFencedByItsPolicy(t *testing.T) {
+	for name, c := range map[string]struct {
+		limit                     int64
+		returns, fenced, declared bool
+	}{
+		"no policy": {},
+		"silent":    {limit: 60_000, fenced: true, declared: true},
+		"back":      {limit: 60_000, fenced: true, returns: true},
+	} {
+		x := newScene(t)
+		n, kv := x.nodes["n1"], record.MustEncode(record.NodeIdentity{Incarnation: x.nodes["n1"].incarnation, AssumeDeadMillis: c.limit})
+		x.put(record.NodeIdentityKey("n1"), kv)
+		x.hear(grant.Disconnected{Node: "n1"})
+		if x.seconds(1); (n.fence != nil) != c.fenced || c.fenced && n.fence.dead {
+			t.Errorf("%s: the fence is %+v", name, n.fence)
+		}
+		x.seconds(1)
+		if c.returns {
+			x.put(record.NodeIdentityKey("n1"), kv)
+		}
+		x.pass(time.Hour)
+		if x.seconds(1); (n.fence != nil && n.fence.dead) != c.declared || c.returns && n.fence != nil {
+			t.Errorf("%s: after an hour the fence is %+v", name, n.fence)
+		}
 	}
 }

@@ -113,8 +113,7 @@ func TestAnAllocationEndsWithItsTTL(t *testing.T) {
 				t.Fatalf("after its time it is %s", u.phase())
 			}
 			at("while it ends")
-			x.says(u, grant.Tombstone)
-			x.answers()
+			x.settles(u, grant.Tombstone)
 			at("after its end")
 			if got := x.stored(u); got.Phase != string(api.Succeeded) || got.EndedBy() != record.TTLExpired || got.EndedMillis == 0 {
 				t.Errorf("it is %s by %q at %d", got.Phase, got.EndedBy(), got.EndedMillis)
@@ -143,8 +142,7 @@ func TestADeletionAmidTheEndOfATTL(t *testing.T) {
 	if u.life.Gone() || x.refusedWith() != "" {
 		t.Fatalf("gone %t, refused with %q", u.life.Gone(), x.refusedWith())
 	}
-	x.says(u, grant.Tombstone)
-	x.answers()
+	x.settles(u, grant.Tombstone)
 	if !u.life.Gone() || x.listed(record.UnitsPrefix) != 0 {
 		t.Error("it is still there")
 	}
@@ -159,8 +157,7 @@ func TestRemovalsHaveARate(t *testing.T) {
 	x := newSceneOf(t, rules)
 	const many = 3 * 50
 	for i := range many {
-		u := x.submit(fmt.Sprintf("a%03d", i), 2, `"suspend":true,`)
-		x.answers()
+		u := x.accepted(fmt.Sprintf("a%03d", i), 2, `"suspend":true,`)
 		x.do(func() {
 			x.writeFailed(u, record.WaitTimeout, "WaitTimeout: x", func() {}, func() { x.finishOverdue(u) })
 		})
@@ -215,8 +212,7 @@ func TestARemovalThatIsRefused(t *testing.T) {
 // allocation for a later removal.
 func TestADeletionThatIsRefusedDelaysTheRemoval(t *testing.T) {
 	x := newScene(t)
-	u := x.submit("a", 2, `"suspend":true,`)
-	x.answers()
+	u := x.accepted("a", 2, `"suspend":true,`)
 	x.do(func() {
 		x.writeFailed(u, record.WaitTimeout, "WaitTimeout: x", func() {}, func() { x.finishOverdue(u) })
 	})

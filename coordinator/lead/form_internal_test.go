@@ -19,10 +19,8 @@ const elsewhere = `"scheduling":{"nodeSelector":{"zone":"none"}},"alternatives":
 func TestAPreemptionWithAnAlternativeIsTakenOver(t *testing.T) {
 	x := newScene(t)
 	x.running("victim", 8, "")
-	b := x.submit("b", 8, preempting+elsewhere)
-	x.answers()
-	x.says(b, grant.Waiting)
-	x.answers()
+	b := x.accepted("b", 8, preempting+elsewhere)
+	x.settles(b, grant.Waiting)
 	if b.attempt == nil || b.number != 2 || b.Charge.Request[resource.GPU] != 3000 {
 		t.Fatalf("it has alternative %d and is charged %v, want alternative 2 with 3 GPUs", b.number, b.Charge.Request)
 	}

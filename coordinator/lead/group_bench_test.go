@@ -14,8 +14,7 @@ func BenchmarkArrivalAtAGroup(b *testing.B) {
 		x := newSceneOf(b, rules)
 		var g *group
 		for i := range members {
-			u := x.submit(fmt.Sprint("m", i), 64, fmt.Sprintf(`"scheduling":{"gangScheduling":{"groupId":"g","minMembers":%d}},`, members))
-			x.answers()
+			u := x.accepted(fmt.Sprint("m", i), 64, fmt.Sprintf(`"scheduling":{"gangScheduling":{"groupId":"g","minMembers":%d}},`, members))
 			g = u.group
 		}
 		if len(g.units) != members || len(g.offered) != members {

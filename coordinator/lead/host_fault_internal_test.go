@@ -29,8 +29,7 @@ func TestAPrologThatFailsTaintsItsNodeAndIsNoFaultOfTheUnit(t *testing.T) {
 	if got := x.taints(node); len(got) != 1 || got[0] != "muster.dev/script-failed=prolog:NoSchedule" {
 		t.Errorf("the node has the taints %q", got)
 	}
-	x.says(u, grant.Tombstone)
-	x.answers()
+	x.settles(u, grant.Tombstone)
 	if u.phase() == api.Failed || u.record.Retries > 0 {
 		t.Errorf("the unit is %s after %d failures, want that it waits without blame", u.phase(), u.record.Retries)
 	}
@@ -52,8 +51,7 @@ func TestAnEpilogThatFailsTaintsItsNodeOnce(t *testing.T) {
 	if got := x.taints(node); len(got) != 1 || got[0] != "muster.dev/script-failed=epilog:NoSchedule" {
 		t.Errorf("the node has the taints %q", got)
 	}
-	x.says(u, grant.Tombstone)
-	x.answers()
+	x.settles(u, grant.Tombstone)
 	if u.phase() != api.Succeeded {
 		t.Errorf("the unit is %s", u.phase())
 	}

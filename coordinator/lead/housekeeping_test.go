@@ -109,10 +109,17 @@ func TestADifferenceIsActedOnWhenItLasts(t *testing.T) {
 			t.Errorf("audit %d: asked %t", i, !c.asks)
 		}
 	}
-	n.connected = false
-	x.clear()
-	if x.do(x.audit); len(x.commands()) > 0 {
-		t.Errorf("who is not connected is asked: %v", x.commands())
+	for name, leaveOut := range map[string]func(){
+		"isolated":      func() { n.accused = &record.Violation{} },
+		"not connected": func() { n.connected = false },
+	} {
+		leaveOut()
+		n.mirror.told, x.nodes["n2"].mirror.told = n.mirror.sum+1, x.nodes["n2"].mirror.sum+1
+		x.do(x.audit)
+		x.clear()
+		if x.do(x.audit); !slices.Equal(x.commands(), []string{"n2 Resync"}) {
+			t.Errorf("with n1 %s: %v, want n2 alone asked", name, x.commands())
+		}
 	}
 }
 

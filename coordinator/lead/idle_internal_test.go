@@ -198,8 +198,7 @@ func TestAnIdleJobIsEnded(t *testing.T) {
 		t.Errorf("the grace is %d s, want %d", a.life.Ending().GraceSeconds, DefaultGrace)
 	}
 	x.says(a, grant.Tombstone)
-	x.says(b, grant.Tombstone)
-	x.answers()
+	x.settles(b, grant.Tombstone)
 	phase, reason, message, ok := j.endOfJob()
 	if !ok || phase != api.Failed || reason != "Idle" || !strings.HasPrefix(message, "Idle: the use of its GPUs was below 10% since ") {
 		t.Errorf("the job is %s, %s: %s", phase, reason, message)
@@ -221,8 +220,7 @@ func TestAnIdleJobIsSuspended(t *testing.T) {
 	if !j.doc.IsSuspended() || u.attempt.notice == nil || u.attempt.notice.GraceSeconds != x.graceSeconds() || !strings.HasPrefix(u.attempt.notice.Reason, "Suspended: the use of its GPUs was below 10% since ") {
 		t.Fatalf("suspended %t, under notice %+v", j.doc.IsSuspended(), u.attempt.notice)
 	}
-	x.says(u, grant.Tombstone)
-	x.answers()
+	x.settles(u, grant.Tombstone)
 	if got := x.waitingOf(u).Message; u.phase() != api.Pending || !strings.HasPrefix(got, "suspended (the use of its GPUs was below 10% since 2023-11-14T") || !strings.Contains(got, "`muster resume job/train -n default` lets it run") {
 		t.Errorf("the unit is %s: %s", u.phase(), got)
 	}

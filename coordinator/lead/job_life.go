@@ -57,9 +57,6 @@ func (u *unit) state() life.State {
 // untilRetry is the time that a unit whose member has failed still waits before its next
 // try; 0 or less where the unit may be tried.
 func (u *unit) untilRetry(now int64) time.Duration {
-	if u.record.RetryMillis == 0 {
-		return 0
-	}
 	return time.Duration(u.record.RetryMillis-now) * time.Millisecond
 }
 

@@ -18,8 +18,7 @@ func (x *scene) fails(u *unit, member, code int, reason string) {
 	x.t.Helper()
 	x.ends(u, member, code, reason)
 	x.answers()
-	x.says(u, grant.Tombstone)
-	x.answers()
+	x.settles(u, grant.Tombstone)
 }
 
 // life shows a job as its owner sees it.
@@ -82,14 +81,12 @@ func TestAGangStartsAgainAfterAFailure(t *testing.T) {
 func TestAnEndWithoutBlameIsNotCounted(t *testing.T) {
 	for name, end := range map[string]func(*scene, *unit){
 		"an eviction": func(x *scene, u *unit) {
-			x.do(func() { x.evict(u, txn.EvictAsked{GraceSeconds: 30, Reason: "Drained"}) })
-			x.answers()
+			x.finish(func() { x.evict(u, txn.EvictAsked{GraceSeconds: 30, Reason: "Drained"}) })
 			x.ends(u, 0, 143, "Stopped")
 		},
 		"its host was started anew": func(x *scene, u *unit) { x.ends(u, 0, 255, "NodeRestarted") },
 		"its owner suspends it": func(x *scene, u *unit) {
-			x.wants(u, suspend)
-			x.answers()
+			x.changes(u, suspend)
 			x.ends(u, 0, 143, "Stopped")
 			x.wants(u, resume)
 		},
@@ -100,8 +97,7 @@ func TestAnEndWithoutBlameIsNotCounted(t *testing.T) {
 			x.holdsAll(u)
 			end(x, u)
 			x.answers()
-			x.says(u, grant.Tombstone)
-			x.answers()
+			x.settles(u, grant.Tombstone)
 			if got := x.stored(u); u.attempt == nil || got.Retries != 0 || got.RetryMillis != 0 {
 				t.Errorf("the unit is %s with %d retries, want it to be tried again at once without any", got.Phase, got.Retries)
 			}
@@ -127,8 +123,7 @@ func TestTheRetriesOutliveTheLeader(t *testing.T) {
 			x.ends(u, 1, 7, "Completed")
 			x.answers()
 			if c.released {
-				x.says(u, grant.Tombstone)
-				x.answers()
+				x.settles(u, grant.Tombstone)
 			}
 			next := x.succeeded()
 			next.give(ResumeWork{})
@@ -139,8 +134,7 @@ func TestTheRetriesOutliveTheLeader(t *testing.T) {
 			next.answers()
 			u = next.units[u.path]
 			if !c.released && u.attempt != nil {
-				next.says(u, grant.Tombstone)
-				next.answers()
+				next.settles(u, grant.Tombstone)
 			}
 			if got := next.stored(u); got.Retries != 1 || got.Retry != 1 || u.attempt != nil {
 				t.Fatalf("the unit is %s with %d retries, the last is %d", got.Phase, got.Retries, got.Retry)
@@ -180,8 +174,7 @@ func TestACancelledJobIsNotStartedAgain(t *testing.T) {
 			if !released {
 				cancel()
 			}
-			x.says(u, grant.Tombstone)
-			x.answers()
+			x.settles(u, grant.Tombstone)
 			if released {
 				cancel()
 			}
@@ -261,15 +254,13 @@ func TestTheParallelismOfCompletionsChanges(t *testing.T) {
 	x := newWorkScene(t)
 	u := x.submitLife("sweep", 1, `"completions":3,`, "")
 	j := u.job
-	x.wants(u, `{"parallelism":2}`)
-	x.answers()
+	x.changes(u, `{"parallelism":2}`)
 	if j.units[1].attempt == nil || j.units[2].attempt != nil {
 		t.Fatal("want the second member to be tried and the third to wait")
 	}
 	x.holdsAll(u)
 	x.holdsAll(j.units[1])
-	x.wants(u, `{"parallelism":1}`)
-	x.answers()
+	x.changes(u, `{"parallelism":1}`)
 	x.fails(u, 0, 0, "Completed")
 	if j.units[1].phase() != api.Running || j.units[2].attempt != nil || len(j.units) != 3 {
 		t.Errorf("units %s and %s, want the second to run on and the third to wait", j.units[1].phase(), j.units[2].phase())

@@ -17,8 +17,7 @@ func waitingUnits(b *testing.B, count int) (in Loaded) {
 	x := newScene(b)
 	x.running("first", 8, "")
 	x.running("second", 8, "")
-	like := x.submit("like", 8, `"priority":3,`)
-	x.answers()
+	like := x.accepted("like", 8, `"priority":3,`)
 	kv, _, _, err := x.kv.Get(b.Context(), like.record.Path().Key())
 	if err != nil || !like.queued {
 		b.Fatal("it does not wait: ", err)

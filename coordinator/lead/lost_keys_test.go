@@ -102,8 +102,7 @@ func TestALostDeviceIsAKey(t *testing.T) {
 	if r, _ := lost(); len(r.Lost) != 1 {
 		t.Errorf("%+v, and the unit that is ending holds the device still", r)
 	}
-	x.says(a, grant.Tombstone)
-	x.answers()
+	x.settles(a, grant.Tombstone)
 	if r, rev := lost(); rev != 0 {
 		t.Errorf("%+v although nobody holds the devices", r)
 	}
@@ -182,9 +181,18 @@ func TestTheDeletionOfANodeDeletesItsLostDevices(t *testing.T) {
 		t.Fatal(err)
 	}
 	x.put(record.NodeLostKey("n1"), record.MustEncode(record.NodeLost{Lost: []string{"GPU-a"}}))
-	x.do(func() { x.deleteRead(DeleteNode{Node: "n1"}, kvs, record.KV{}, 1, func(*api.Status) {}) })
-	x.answers()
+	x.finish(func() { x.deleteRead(DeleteNode{Node: "n1"}, kvs, record.KV{}, 1, func(*api.Status) {}) })
 	if left, _, _ := x.kv.Range(t.Context(), record.NodeIn("n1"), store.RangeOptions{}); len(left) > 0 {
 		t.Errorf("%d keys of a deleted node are left, %s first", len(left), left[0].Key)
+	}
+}
+
+// TestAGangHoldsItsDevicesOnEachNode, also on the node of a later member.
+func TestAGangHoldsItsDevicesOnEachNode(t *testing.T) {
+	x := newScene(t)
+	for _, id := range x.gangOf(2, "", "").attempt.machine.Nodes() {
+		if got := len(x.heldOn(x.nodes[id])); got != 8 {
+			t.Errorf("%d devices are held on %s, want 8", got, id)
+		}
 	}
 }

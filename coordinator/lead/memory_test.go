@@ -52,8 +52,7 @@ func TestNobodyIsEvictedBeforeAllNodesOfThePreemptorWait(t *testing.T) {
 	if x.did(post.WriteKeys) || len(x.commands()) > 0 {
 		t.Errorf("one node waits: writes %d, commands %v", len(x.asked), x.commands())
 	}
-	x.says(gang, grant.Waiting)
-	x.answers()
+	x.settles(gang, grant.Waiting)
 	for _, want := range []string{"n1 Evict", "n2 Evict"} {
 		if !slices.Contains(x.commands(), want) {
 			t.Errorf("both nodes wait: commands %v lack %s", x.commands(), want)
@@ -74,11 +73,9 @@ func TestTheHeadOfTheOrderGoesFirst(t *testing.T) {
 			a := x.running("a", 8, "")
 			x.running("c", 8, "")
 			x.submit("first", 8, c.first)
-			x.submit("second", 8, c.second)
-			x.answers()
+			x.accepted("second", 8, c.second)
 			x.leaves("a")
-			x.says(a, grant.Tombstone)
-			x.answers()
+			x.settles(a, grant.Tombstone)
 			for _, unit := range []string{"first", "second"} {
 				if asks := x.asksFor(unit); asks != (unit == c.head) {
 					t.Errorf("the %s is tried: %t", unit, asks)

@@ -61,8 +61,7 @@ func TestTheReplacementOfRankZeroMayHaveAnotherPort(t *testing.T) {
 	x.connect("n4")
 	x.answers()
 	x.ports.add(u.attempt.port, r.attempt.machine.ID()) // as if another unit had the port on that host
-	x.says(r, grant.Reserved)
-	x.answers()
+	x.settles(r, grant.Reserved)
 	if r.attempt.port == u.attempt.port || r.attempt.port == 0 || x.gangPort(u.attempt) != r.attempt.port {
 		t.Errorf("port %d of the gang's %d, of those to come %d", r.attempt.port, u.attempt.port, x.gangPort(u.attempt))
 	}
@@ -93,8 +92,7 @@ func TestAReplacementWaitsForRankZero(t *testing.T) {
 	x.do(func() { r[0].setHold(noHold); x.offer(r[0]) })
 	x.connect("n6")
 	x.answers()
-	x.says(r[0], grant.Reserved)
-	x.answers()
+	x.settles(r[0], grant.Reserved)
 	starts := x.startsOf(r[1])
 	if len(starts) != 1 || starts[0].Hosts[0] != "n6" {
 		t.Errorf("%+v, want that of member 2 with rank 0 on n6", starts)
@@ -114,10 +112,8 @@ func TestAGangSucceedsWithItsReplacements(t *testing.T) {
 	}
 	x.hear(grant.Worked{Node: "n4", Tx: tx, States: []grant.WorkState{{Phase: grant.WorkEnded, Reason: "Completed"}}})
 	x.answers()
-	x.says(r, grant.Tombstone)
-	x.answers()
-	x.says(u, grant.Tombstone)
-	x.answers()
+	x.settles(r, grant.Tombstone)
+	x.settles(u, grant.Tombstone)
 	if u.phase() != api.Succeeded || !r.life.Gone() || u.job.record.Phase != string(api.Succeeded) {
 		t.Fatalf("the gang is %s, the job %s", u.phase(), u.job.record.Phase)
 	}
@@ -135,8 +131,7 @@ func TestAGangSucceedsWithoutAMemberThatWaits(t *testing.T) {
 	x.ends(u, 0, 0, "Completed")
 	x.ends(u, 2, 0, "Completed")
 	x.answers()
-	x.says(u, grant.Tombstone)
-	x.answers()
+	x.settles(u, grant.Tombstone)
 	if u.phase() != api.Succeeded || !r.life.Gone() || u.job.record.Phase != string(api.Succeeded) {
 		t.Errorf("the gang is %s, the replacement gone %t, the job %s", u.phase(), r.life.Gone(), u.job.record.Phase)
 	}
@@ -148,10 +143,8 @@ func TestAFailureOfAReplacementIsOneOfTheGang(t *testing.T) {
 	x, u, r := mended(t, "", 1)
 	x.hear(grant.Worked{Node: "n4", Tx: r.attempt.machine.ID(), States: []grant.WorkState{{Phase: grant.WorkEnded, Code: 3, Reason: "Completed"}}})
 	x.answers()
-	x.says(u, grant.Tombstone)
-	x.answers()
-	x.says(r, grant.Tombstone)
-	x.answers()
+	x.settles(u, grant.Tombstone)
+	x.settles(r, grant.Tombstone)
 	if u.phase() != api.Pending || u.record.Retries != 1 || len(u.record.Lost) > 0 || !r.life.Gone() || u.record.Failure != "train-1 exited with code 3" {
 		t.Errorf("the gang is %s after %d retries (%s), the replacement gone %t", u.phase(), u.record.Retries, u.record.Failure, r.life.Gone())
 	}
@@ -165,17 +158,14 @@ func TestAGangGivesWayWithItsReplacements(t *testing.T) {
 	x.connect("n4")
 	x.answers()
 	x.holdsAll(r)
-	p := x.submit("urgent", 8, `"priority":100,"preemptionPolicy":"PreemptLowerPriority",`)
-	x.answers()
-	x.says(p, grant.Waiting)
-	x.answers()
+	p := x.accepted("urgent", 8, `"priority":100,"preemptionPolicy":"PreemptLowerPriority",`)
+	x.settles(p, grant.Waiting)
 	if u.phase() != api.Terminating || r.phase() != api.Terminating || len(p.attempt.victims) != 2 {
 		t.Fatalf("the gang is %s, the replacement %s", u.phase(), r.phase())
 	}
 	x.says(u, grant.Tombstone)
 	x.says(r, grant.Tombstone)
-	x.says(p, grant.Reserved)
-	x.answers()
+	x.settles(p, grant.Reserved)
 	if p.phase() != api.Running || u.phase() != api.Pending || !r.life.Gone() || len(u.record.Lost) > 0 {
 		t.Errorf("the preemptor is %s, the gang %s, the replacement gone %t", p.phase(), u.phase(), r.life.Gone())
 	}
@@ -204,11 +194,9 @@ func TestALostMemberIsChargedToNobody(t *testing.T) {
 		t.Errorf("the next leader charges the gang %+v", c)
 	}
 	next.check()
-	x.do(func() { x.cancelJob(u.job, record.Cancellation{Remove: true}, func(*api.Status) {}) })
-	x.answers()
+	x.finish(func() { x.cancelJob(u.job, record.Cancellation{Remove: true}, func(*api.Status) {}) })
 	x.says(u, grant.Tombstone)
-	x.says(r, grant.Tombstone)
-	x.answers()
+	x.settles(r, grant.Tombstone)
 	if !u.life.Gone() || !r.life.Gone() || x.keeps(r.record.Path().Key()) {
 		t.Errorf("gone: the gang %t, the replacement %t", u.life.Gone(), r.life.Gone())
 	}
@@ -262,8 +250,7 @@ func TestALeaderEndsAReplacementWithoutAGang(t *testing.T) {
 	x.put(gang.Path().Key(), record.MustEncode(gang))
 	x.put(gang.Order().Key(), record.MustEncode(record.Order{UnitUID: gang.UID}))
 	next := x.succeeded()
-	next.do(next.resume)
-	next.answers()
+	next.finish(next.resume)
 	if got := next.units[r.path]; got.phase() != api.Terminating {
 		t.Fatalf("the replacement is %s", got.phase())
 	}
@@ -271,4 +258,13 @@ func TestALeaderEndsAReplacementWithoutAGang(t *testing.T) {
 		t.Error("the gang may be tried")
 	}
 	next.check()
+}
+
+// After a failure of the gang a replacement has the usual grace for the work.
+func TestTheGraceOfAReplacement(t *testing.T) {
+	x, u, r := mended(t, "", 1)
+	x.ends(u, 0, 3, "Completed")
+	if x.answers(); !r.life.EndAsked() || r.life.Ending().GraceSeconds != DefaultGrace {
+		t.Errorf("it ends as %+v, want a grace of %d s", r.life.Ending(), DefaultGrace)
+	}
 }

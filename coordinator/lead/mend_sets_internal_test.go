@@ -85,7 +85,7 @@ func TestAReplacementIsLikeItsMember(t *testing.T) {
 		if got, want := u.gpus(), resource.Milli(1000*(19-gpus[member])); got != want {
 			t.Errorf("member %d: the gang has %d thousandths of a GPU, want %d", member, got, want)
 		}
-		if got := x.figuresOf("default"); got != 19000 {
+		if got := x.Figures().Allocated["default"].GPU; got != 19000 {
 			t.Errorf("member %d: the figures have %d thousandths of a GPU, want 19000", member, got)
 		}
 		shown := x.showJob(u.job)
@@ -94,12 +94,6 @@ func TestAReplacementIsLikeItsMember(t *testing.T) {
 		}
 		x.check()
 	}
-}
-
-// figuresOf are the GPUs that units of a namespace have, by the figures.
-func (x *scene) figuresOf(namespace string) resource.Milli {
-	f := x.Figures()
-	return f.Allocated[namespace].GPU
 }
 
 // checkCharges checks a gang and its replacements against the GPUs of its members.

@@ -26,8 +26,7 @@ func TestAFormThatCanRunCountsWhereAnEarlierIsUnknown(t *testing.T) {
 	for _, name := range []string{"a", "b"} {
 		x.running(name, 8, "")
 	}
-	u := x.submit("u", 8, `"alternatives":[{"resources":{"requests":{"nvidia.com/gpu":"4"}}}],`)
-	x.answers()
+	u := x.accepted("u", 8, `"alternatives":[{"resources":{"requests":{"nvidia.com/gpu":"4"}}}],`)
 	if !u.waiting() || u.attempt != nil || len(u.forms) != 2 {
 		t.Fatalf("the unit is %s with %d forms, want it to wait with two", u.life.Phase(), len(u.forms))
 	}

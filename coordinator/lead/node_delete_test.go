@@ -70,15 +70,17 @@ func TestACertificateEndsOnce(t *testing.T) {
 		return record.KV{Key: "certificate", Value: record.MustEncode(r), ModRev: 3}
 	}
 	for name, c := range map[string]struct {
-		kv   record.KV
-		ends bool
+		kv         record.KV
+		ends       bool
+		unreadable bool
 	}{
 		"there is none":     {},
-		"it counts":         {kv(record.Enrolled{Keys: []string{"k"}}), true},
-		"it has ended long": {kv(record.Enrolled{Ended: "2026-11-22T12:00:00Z"}), false},
+		"it counts":         {kv: kv(record.Enrolled{Keys: []string{"k"}}), ends: true},
+		"it has ended long": {kv: kv(record.Enrolled{Ended: "2026-11-22T12:00:00Z"})},
+		"torn":              {kv: record.KV{Key: "certificate", Value: []byte(`{"v":`), ModRev: 3}, unreadable: true},
 	} {
 		var d post.Decision
-		if err := endCertificate(&d, c.kv, time.Unix(1, 0)); err != nil || len(d.Ops) > 0 != c.ends {
+		if err := endCertificate(&d, c.kv, time.Unix(1, 0)); (err != nil) != c.unreadable || len(d.Ops) > 0 != c.ends {
 			t.Errorf("%s: %d writes, %v", name, len(d.Ops), err)
 		}
 	}

@@ -141,8 +141,7 @@ func TestTheDeletionOfANodeDeletesAnObservationThatItHasNotRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	x.put(record.NodeObservedKey("n1"), record.MustEncode(record.NodeObserved{Connected: true}))
-	x.do(func() { x.deleteRead(DeleteNode{Node: "n1"}, kvs, record.KV{}, 1, func(*api.Status) {}) })
-	x.answers()
+	x.finish(func() { x.deleteRead(DeleteNode{Node: "n1"}, kvs, record.KV{}, 1, func(*api.Status) {}) })
 	if left, _, _ := x.kv.Range(t.Context(), record.NodeIn("n1"), store.RangeOptions{}); len(left) > 0 {
 		t.Errorf("%d keys of a deleted node are left, %s first", len(left), left[0].Key)
 	}

@@ -17,8 +17,7 @@ func (x *scene) sweep(members, run int) *job {
 	u := x.submitDocument(fmt.Appendf(nil, `{"metadata":{"name":"j"},"spec":{"parallelism":%d,"template":{"spec":{"resources":{"requests":{"nvidia.com/gpu":"1"}}}}}}`, members))
 	x.answers()
 	for _, u := range u.job.units[:run] {
-		x.says(u, grant.Reserved)
-		x.answers()
+		x.settles(u, grant.Reserved)
 	}
 	return u.job
 }
@@ -41,8 +40,7 @@ func TestAJobGrowsAtItsEnd(t *testing.T) {
 	}
 	x.answers()
 	for _, u := range j.units[2:] {
-		x.says(u, grant.Reserved)
-		x.answers()
+		x.settles(u, grant.Reserved)
 	}
 	if got, want := x.membersOf(j), []string{"j-0 Running", "j-1 Running", "j-2 Running", "j-3 Running"}; !slices.Equal(got, want) {
 		t.Errorf("it has %v", got)
@@ -55,10 +53,8 @@ func TestAJobGrowsAtItsEnd(t *testing.T) {
 func TestAJobShrinksFromItsEnd(t *testing.T) {
 	x := newScene(t)
 	j := x.sweep(4, 3)
-	x.says(j.units[3], grant.No) // it waits
-	x.answers()
-	x.wants(j.units[0], `{"parallelism":2}`)
-	x.answers()
+	x.settles(j.units[3], grant.No)
+	x.changes(j.units[0], `{"parallelism":2}`)
 	if got, want := x.membersOf(j), []string{"j-0 Running", "j-1 Running", "j-2 Terminating"}; !slices.Equal(got, want) {
 		t.Errorf("while the third one stops it has %v, want %v", got, want)
 	}
@@ -70,16 +66,14 @@ func TestAJobShrinksFromItsEnd(t *testing.T) {
 	if got := x.refusedWith(); got != "409 spec.parallelism: member j-2 of job j is still ending after the number was lowered; ask again when it has ended" {
 		t.Errorf("raised too early: %q", got)
 	}
-	x.says(third, grant.Tombstone)
-	x.answers()
+	x.settles(third, grant.Tombstone)
 	if got, want := x.membersOf(j), []string{"j-0 Running", "j-1 Running"}; !slices.Equal(got, want) || x.units[third.path] != nil {
 		t.Errorf("it ends with %v", got)
 	}
-	if _, found := x.storedUnit(third); found || len(j.record.Units) != 2 {
+	if found := x.keeps(third.record.Path().Key()); found || len(j.record.Units) != 2 {
 		t.Errorf("the store has the unit: %t; the record has %v", found, j.record.Units)
 	}
-	x.wants(j.units[0], `{"parallelism":3}`)
-	x.answers()
+	x.changes(j.units[0], `{"parallelism":3}`)
 	if got := x.membersOf(j); len(got) != 3 || x.refusedWith() != "" {
 		t.Errorf("raised again, it has %v and answers %q", got, x.refusedWith())
 	}
@@ -98,8 +92,7 @@ func TestWhatAJobCannotBecome(t *testing.T) {
 		}, `{"parallelism":3}`, "422 spec.parallelism: 2 cannot become 3: the first 2 members of job g are one gang, which starts together or not at all; a job that is to grow or shrink is submitted with minMembers"},
 		"a name is taken": {func(x *scene) *job {
 			j := x.sweep(2, 0)
-			x.submit("j-2", 1, "")
-			x.answers()
+			x.accepted("j-2", 1, "")
 			return j
 		}, `{"parallelism":3}`, "409 spec.parallelism: the name j-2 of a new member of job j is taken in namespace default"},
 		"the namespace is full": {func(x *scene) *job { return x.sweep(2, 0) }, `{"parallelism":40}`,
@@ -125,9 +118,7 @@ func TestWhatAJobCannotBecome(t *testing.T) {
 			if got := x.refusedWith(); len(got) < len(c.want) || got[:len(c.want)] != c.want {
 				t.Errorf("answered %q, want %q", got, c.want)
 			}
-			if err := x.Check(); err != nil {
-				t.Error(err)
-			}
+			x.check()
 		})
 	}
 }
@@ -166,12 +157,23 @@ func TestAChangeThatTheStoreRefusesLeavesNothing(t *testing.T) {
 	x := newScene(t)
 	j := x.sweep(2, 0)
 	x.put(record.JobKey("default", "j"), record.MustEncode(j.record)) // another has written it
-	x.wants(j.units[0], `{"parallelism":4}`)
-	x.answers()
+	x.changes(j.units[0], `{"parallelism":4}`)
 	if got := x.refusedWith(); len(got) < 3 || got[:3] != "503" || len(x.units) != 2 || x.members["default/j-2"] != nil {
 		t.Errorf("answered %q, and %d units are there", got, len(x.units))
 	}
-	if err := x.Check(); err != nil {
-		t.Error(err)
+	x.check()
+}
+
+// TestAChangeFitsOneTransaction of the store, to the last unit.
+func TestAChangeFitsOneTransaction(t *testing.T) {
+	x := newScene(t)
+	added, moved := (x.post.MaxOps()-opsOfJob)/opsOfAdded, (x.post.MaxOps()-opsOfJob)/opsOfMoved
+	for more, fits := range []bool{true, false} {
+		if status := x.fitsTxn(&jobChange{added: make([]*unit, added+more)}); (status == nil) != fits {
+			t.Errorf("%d units added: %v", added+more, status)
+		}
+		if status := x.fitsTxn(&jobChange{moved: make([]*unit, moved+more)}); (status == nil) != fits {
+			t.Errorf("%d units moved: %v", moved+more, status)
+		}
 	}
 }

@@ -37,8 +37,7 @@ func TestADelayedUnitHoldsBackNobodyInAStrictQueue(t *testing.T) {
 	if got := standingOf(u.job.units[1]); got != rule.Aside {
 		t.Errorf("beyond the parallelism the unit has standing %d, want %d", got, rule.Aside)
 	}
-	first := x.submit("first", 1, `"queue":"q",`)
-	x.answers()
+	first := x.accepted("first", 1, `"queue":"q",`)
 	if first.attempt == nil {
 		t.Fatal("the unit beyond the parallelism holds back the work behind it")
 	}
@@ -46,10 +45,8 @@ func TestADelayedUnitHoldsBackNobodyInAStrictQueue(t *testing.T) {
 	if u.hold != holdDelay {
 		t.Fatalf("the unit that has failed is held %d", u.hold)
 	}
-	second := x.submit("second", 1, `"queue":"q",`)
-	x.answers()
-	x.says(first, grant.Reserved)
-	x.answers()
+	second := x.accepted("second", 1, `"queue":"q",`)
+	x.settles(first, grant.Reserved)
 	if other := u.job.units[1]; other.attempt != nil {
 		x.holdsAll(other)
 	}
@@ -73,4 +70,14 @@ func TestAQueueOnHoldTakesNoPreemptionOver(t *testing.T) {
 		t.Errorf("the unit has an attempt or an adoption: %+v", d.unit)
 	}
 	x.check()
+}
+
+// A queue on Hold gives up a preemption whose victims have notice.
+func TestAQueueOnHoldGivesUpAPreemption(t *testing.T) {
+	x := newScene(t)
+	_, b := x.claimed()
+	x.do(func() { x.queues.SetRules(b.record.Queue, rule.Rules{Hold: true}) })
+	if x.answers(); b.attempt != nil || b.phase() != api.Pending {
+		t.Errorf("the preemptor is %s, with an attempt: %t", b.phase(), b.attempt != nil)
+	}
 }

@@ -113,15 +113,12 @@ func TestReadinessThatTheStoreRefusesIsWrittenLater(t *testing.T) {
 func TestReadinessGoesWithItsRecord(t *testing.T) {
 	x := newScene(t)
 	a := x.running("a", 2, "")
-	x.says(a, grant.Held)
-	x.answers()
-	x.do(func() { x.end(a, txn.ReleaseAsked{}) })
-	x.answers()
+	x.settles(a, grant.Held)
+	x.finish(func() { x.end(a, txn.ReleaseAsked{}) })
 	if c := x.conditionOf(a, "Ready"); c.Status != "False" || c.Reason != "Terminating" {
 		t.Errorf("while it ends: %+v", c)
 	}
-	x.says(a, grant.Tombstone)
-	x.answers()
+	x.settles(a, grant.Tombstone)
 	if len(x.readyKeys()) != 1 {
 		t.Fatalf("%v: it is to stay beside its record", x.readyKeys())
 	}
@@ -137,8 +134,7 @@ func TestTheNextLeaderWritesOnlyWhatIsNotWritten(t *testing.T) {
 	x := newScene(t)
 	a, b := x.running("a", 1, ""), x.running("b", 1, "")
 	at := x.clock
-	x.says(a, grant.Held)
-	x.answers()
+	x.settles(a, grant.Held)
 	stray := resource.NewTxID("gone", 1, 1, resource.Nonce{})
 	x.put(record.ReadyKey(stray), record.MustEncode(record.Ready{AtMillis: 1}))
 	x.clock = x.clock.Add(time.Hour)
@@ -207,8 +203,7 @@ func TestAChangeFromBeforeAWriteOfTheStatusIsNoConflict(t *testing.T) {
 			x := newScene(t)
 			a := x.running("a", 2, "")
 			before := x.allocation(a, 0).Metadata.ResourceVersion
-			x.says(a, grant.Held)
-			x.answers()
+			x.settles(a, grant.Held)
 			x.clear()
 			patch := team("ml")
 			patch.ResourceVersion = c.from(before, x.allocation(a, 0).Metadata.ResourceVersion)
@@ -235,5 +230,20 @@ func TestAUnitStartedWhenItsCommitSays(t *testing.T) {
 	stored, err := record.Decode[record.Unit](kv.Key, kv.Value)
 	if err != nil || stored.Started != post.Stamp(sent) || a.record.Started != stored.Started {
 		t.Errorf("%v; the store has %s, the leader %s, want %s", err, stored.Started, a.record.Started, post.Stamp(sent))
+	}
+}
+
+// TestAMemberShowsThatItIsFreed: while another member of the gang stops.
+func TestAMemberShowsThatItIsFreed(t *testing.T) {
+	x := newScene(t)
+	u := x.gangOf(2, "", "")
+	x.finish(func() { x.end(u, txn.ReleaseAsked{}) })
+	freed := u.attempt.machine.Nodes()[0]
+	x.hear(x.reply(u, grant.Tombstone))
+	x.seconds(3)
+	for i := range 2 {
+		if got := x.showMember(u, i).Freed; got != (x.memberNode(u, i) == freed) {
+			t.Errorf("%s has freed its member; member %d on %s: freed %t", freed, i, x.memberNode(u, i), got)
+		}
 	}
 }

@@ -73,8 +73,7 @@ func TestLabelsChangeWhereverAnAllocationIs(t *testing.T) {
 		kept string // in the store at the end
 	}{
 		"it waits": {func(x *scene) *unit {
-			u := x.submit("a", 9, "")
-			x.answers()
+			u := x.accepted("a", 9, "")
 			x.patches("a", "ml")
 			return u
 		}, "ml", "ml"},
@@ -90,8 +89,7 @@ func TestLabelsChangeWhereverAnAllocationIs(t *testing.T) {
 			return u
 		}, "ml", "ml"},
 		"it is deleted before the store has answered, and waits": {func(x *scene) *unit {
-			u := x.submit("a", 9, "")
-			x.answers()
+			u := x.accepted("a", 9, "")
 			x.patches("a", "ml")
 			x.give(ClientRequest{1, DeleteAllocation{Namespace: "default", Name: "a"}})
 			return u
@@ -134,6 +132,12 @@ func TestLabelsChangeWhereverAnAllocationIs(t *testing.T) {
 			x.put(u.record.Path().Key(), record.MustEncode(func() record.Unit { r := u.record; r.Document = []byte(`{"metadata":{"name":"a"}}`); return r }()))
 			return u
 		}, "503", ""},
+		"another unit has its name and its document": {func(x *scene) *unit {
+			u := x.running("a", 1, "")
+			x.patches("a", "ml")
+			x.put(u.record.Path().Key(), record.MustEncode(func() record.Unit { r := u.record; r.UID = "u-other"; return r }()))
+			return u
+		}, "503", "ml"},
 		"two changes at once": {func(x *scene) *unit {
 			u := x.running("a", 1, "")
 			x.give(ClientRequest{1, PatchAllocation{"default", "a", team("first")}})
@@ -168,9 +172,7 @@ func TestLabelsChangeWhereverAnAllocationIs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			x := newScene(t)
 			u := c.lead(x)
-			if err := x.Check(); err != nil {
-				t.Error(err)
-			}
+			x.check()
 			x.answers()
 			if got := x.answered(); got != c.want {
 				t.Errorf("answered %q, want %q", got, c.want)
@@ -210,15 +212,12 @@ func TestALabelledAllocationThatWaitsIsPlacedLater(t *testing.T) {
 	x := newScene(t)
 	first := x.running("first", 8, "")
 	second := x.running("second", 8, "")
-	u := x.submit("a", 8, "")
-	x.answers()
+	u := x.accepted("a", 8, "")
 	x.patches("a", "ml")
 	x.give(ClientRequest{1, DeleteAllocation{Namespace: "default", Name: "first"}})
 	x.answers()
-	x.says(first, grant.Tombstone)
-	x.answers()
-	x.says(u, grant.Reserved)
-	x.answers()
+	x.settles(first, grant.Tombstone)
+	x.settles(u, grant.Reserved)
 	if u.phase() != api.Running || x.storedTeam(u) != "ml" || second.phase() != api.Running {
 		t.Errorf("it is %s with the label %q", u.phase(), x.storedTeam(u))
 	}
@@ -229,8 +228,7 @@ func TestLabelsOfAJobChange(t *testing.T) {
 	u := x.submitJob("j", 2, 1)
 	x.clear()
 	x.ask(PatchJob{"default", "j", team("ml")}) // its creation is under way
-	x.says(u, grant.Reserved)
-	x.answers()
+	x.settles(u, grant.Reserved)
 	x.pass(0) // until the next alarm
 	x.answers()
 	if got := x.answered(); got != "ml" || u.job.doc.Metadata.Labels["team"] != "ml" {
@@ -245,8 +243,7 @@ func TestLabelsOfAJobChange(t *testing.T) {
 	x.answers()
 	x.pass(0) // until the next alarm
 	x.answers()
-	x.says(u, grant.Tombstone)
-	x.answers()
+	x.settles(u, grant.Tombstone)
 	x.pass(0) // until the next alarm
 	x.answers()
 	if got := x.answered(); got != "other" || x.jobs["default/j"] != nil {
@@ -257,9 +254,7 @@ func TestLabelsOfAJobChange(t *testing.T) {
 	if got := x.answered(); got != "404" {
 		t.Errorf("of a job that is gone: answered %q", got)
 	}
-	if err := x.Check(); err != nil {
-		t.Error(err)
-	}
+	x.check()
 }
 
 // TestAChangeToTheValueThatIsThereLandsOnce: the write of a value that the store has already

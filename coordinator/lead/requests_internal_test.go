@@ -8,6 +8,8 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead/desk"
+	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/grant"
 )
 
 // mostRequestBytes bounds what a request id may take of a coordinator's heap.
@@ -92,8 +94,7 @@ func TestATenantHasABoundedNumberOfRequestIDs(t *testing.T) {
 		if status != nil {
 			t.Fatal(status)
 		}
-		x.do(func() { _, _, status = x.accept(s) })
-		x.answers()
+		x.finish(func() { _, _, status = x.accept(s) })
 		return status
 	}
 	for i := range 3 {
@@ -118,5 +119,29 @@ func TestATenantHasABoundedNumberOfRequestIDs(t *testing.T) {
 	x.give(SecondPassed{})
 	if status := submit("default", "a3", "id3"); status != nil {
 		t.Errorf("a day later: %v", status)
+	}
+}
+
+// TestTheProgressOfADrain: a minute after the grace an allocation has failed to leave, and
+// never before the notice.
+func TestTheProgressOfADrain(t *testing.T) {
+	x := newScene(t)
+	a := x.running("a", 2, "")
+	x.ask(DrainNode{"n1", txn.EvictAsked{GraceSeconds: 10, Reason: "r"}})
+	x.answer() // the node is cordoned
+	for i, c := range []struct {
+		step func()
+		want string
+	}{
+		{func() {}, "Draining {0 1 0}"},
+		{x.answers, "Draining {0 1 0}"},
+		{func() { x.pass(10*time.Second + drainPatience) }, "Draining {0 1 0}"},
+		{func() { x.pass(time.Second) }, "Draining {0 0 1}"},
+		{func() { x.settles(a, grant.Tombstone) }, "Drained {1 0 0}"},
+	} {
+		c.step()
+		if d := x.drainOf("n1"); fmt.Sprint(d.Status, " ", d.Progress) != c.want {
+			t.Errorf("step %d: %s %v, want %s", i, d.Status, d.Progress, c.want)
+		}
 	}
 }

@@ -41,6 +41,9 @@ func TestANominationLeavesARunningUnitItsDevices(t *testing.T) {
 			}
 			begin(own, m)
 			n.confirm(own, instances(n, 2), nil, false, l.post)
+			if n.confirm(own, instances(n, 2), nil, false, l.post) {
+				t.Error("the same answer again frees something")
+			}
 			m, _ = txn.New(nominated, []resource.NodeID{"n1"}, own)
 			begin(nominated, m).victims = []*attempt{l.attempts[own]}
 			n.confirm(nominated, instances(n, 2), nil, true, l.post)

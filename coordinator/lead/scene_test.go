@@ -124,6 +124,13 @@ func (x *scene) hear(e grant.Event) { x.give(AgentEvent{e}) }
 // do has the leader run f as the handling of an input.
 func (x *scene) do(f func()) { x.take(x.handle(x.clock, nil, f)) }
 
+// finish is do, with all answers of the store.
+func (x *scene) finish(f func()) {
+	x.t.Helper()
+	x.do(f)
+	x.answers()
+}
+
 func (x *scene) take(effects []post.Effect) {
 	for _, e := range x.Pass(x.clock, effects) {
 		x.left = append(x.left, e)
@@ -156,6 +163,14 @@ func (x *scene) submit(name string, gpus int, more string) *unit {
 	}
 	x.accepts(s)
 	return s.units[0]
+}
+
+// accepted is submit, with all answers of the store.
+func (x *scene) accepted(name string, gpus int, more string) *unit {
+	x.t.Helper()
+	u := x.submit(name, gpus, more)
+	x.answers()
+	return u
 }
 
 // submitJob submits a job whose members have that many GPUs each: a gang of two,
@@ -228,12 +243,18 @@ func (x *scene) says(u *unit, state grant.State) {
 	}
 }
 
+// settles has all nodes of a unit report a state, and the store answer.
+func (x *scene) settles(u *unit, state grant.State) {
+	x.t.Helper()
+	x.says(u, state)
+	x.answers()
+}
+
 // running submits an allocation and has the unit run.
 func (x *scene) running(name string, gpus int, more string) *unit {
 	x.t.Helper()
 	u := x.submit(name, gpus, more)
-	x.says(u, grant.Reserved)
-	x.answers()
+	x.settles(u, grant.Reserved)
 	if u.phase() != api.Running {
 		x.t.Fatalf("%s is %s", u.path, u.phase())
 	}

@@ -26,8 +26,7 @@ func TestTheBackoffOfARefusedUnit(t *testing.T) {
 		if u.attempt == nil {
 			t.Fatalf("refusal %d: it is not tried", i+2)
 		}
-		x.says(u, grant.No)
-		x.answers()
+		x.settles(u, grant.No)
 		if got := u.rested.Sub(x.clock); got != want {
 			t.Errorf("refusal %d: it rests for %v, want %v", i+2, got, want)
 		}
@@ -74,8 +73,7 @@ func TestWhatEndsWhileItRestsIsNotTriedAgain(t *testing.T) {
 	x := newScene(t)
 	u := x.submit("a", 2, "")
 	for range 2 {
-		x.says(u, grant.No)
-		x.answers()
+		x.settles(u, grant.No)
 	}
 	x.do(func() { x.end(u, txn.ReleaseAsked{}) })
 	if x.pass(lastBackoff); u.attempt != nil || x.room.Order().Len() != 0 {
@@ -98,8 +96,7 @@ func TestAPlanThatNoTxnCanCommit(t *testing.T) {
 // TestWhatFailedIsNotSearchedAgain: until something is free.
 func TestWhatFailedIsNotSearchedAgain(t *testing.T) {
 	x := newScene(t)
-	u := x.submit("a", 9, "")
-	x.answers()
+	u := x.accepted("a", 9, "")
 	tries := u.attempts
 	if x.pass(time.Second); u.attempts != tries || x.room.Asleep(u.path) == nil {
 		t.Errorf("tried %d times, then %d times though nothing has happened", tries, u.attempts)
@@ -148,8 +145,7 @@ func TestWhoGivesWay(t *testing.T) {
 			if c.ends {
 				x.do(func() { x.end(a, txn.ReleaseAsked{}) })
 			}
-			b := x.submit("b", 8, c.b)
-			x.answers()
+			b := x.accepted("b", 8, c.b)
 			if gives := b.attempt != nil; gives != c.gives {
 				t.Errorf("gives way %t: %s", gives, x.whyNoVictims(b))
 			}

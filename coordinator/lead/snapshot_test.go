@@ -37,8 +37,7 @@ func TestWhatHelps(t *testing.T) {
 			x := newScene(t)
 			x.running("a", 8, "")
 			x.running("c", 6, "")
-			b := x.submit("b", 8, "")
-			x.answers()
+			b := x.accepted("b", 8, "")
 			asked := x.explain(b, Asked{Operator: true})
 			hints, _, _ := asked.snapshot.World().Help(asked.unit)
 			answer := asked.Answer()
@@ -60,8 +59,7 @@ func TestWhatHelps(t *testing.T) {
 // TestAQuestionAboutAUnitThatCanNeverRun names the bound.
 func TestAQuestionAboutAUnitThatCanNeverRun(t *testing.T) {
 	x := newScene(t)
-	u := x.submit("a", 9, "")
-	x.answers()
+	u := x.accepted("a", 9, "")
 	if o := x.explain(u, Asked{Operator: true}).Answer().Outlook; o.Can != api.CanNever {
 		t.Errorf("the outlook is %+v", o)
 	}
@@ -76,8 +74,7 @@ func TestAQuestionAboutAUnitThatCanNeverRun(t *testing.T) {
 func TestQuestionsAreAnsweredBesideTheLeader(t *testing.T) {
 	x := newScene(t)
 	x.running("a", 8, "")
-	waits := x.submit("waits", 9, "")
-	x.answers()
+	waits := x.accepted("waits", 9, "")
 	var readers sync.WaitGroup
 	for i := range 8 {
 		asked := x.explain(waits, Asked{Operator: true})
@@ -92,4 +89,19 @@ func TestQuestionsAreAnsweredBesideTheLeader(t *testing.T) {
 		x.answers()
 	}
 	readers.Wait()
+}
+
+// TestAnAnswerHasTheBestOutlookOfItsAlternatives, and the state of the nodes for each.
+func TestAnAnswerHasTheBestOutlookOfItsAlternatives(t *testing.T) {
+	x := newScene(t)
+	u := x.accepted("a", 9, `"suspend":true,"alternatives":[{"resources":{"requests":{"nvidia.com/gpu":"8"}}}],`)
+	x.wants(u, `{"suspend":false}`)
+	for _, id := range []resource.NodeID{"n1", "n2"} {
+		x.hear(grant.HealthChanged{Node: id, DiskFull: true})
+	}
+	x.answers()
+	a := x.explain(u, Asked{Operator: true}).Answer()
+	if len(a.Alternatives) != 1 || a.Alternatives[0].Reason.Code != "DiskFull" || a.Outlook.Can != api.CanLater {
+		t.Errorf("the outlook is %+v, the alternatives are %+v", a.Outlook, a.Alternatives)
+	}
 }

@@ -26,6 +26,13 @@ func (x *scene) wants(u *unit, spec string) {
 	x.ask(PatchAllocation{"default", u.record.Name, p})
 }
 
+// changes is wants, with all answers of the store.
+func (x *scene) changes(u *unit, spec string) {
+	x.t.Helper()
+	x.wants(u, spec)
+	x.answers()
+}
+
 // refusedWith is the refusal that the last request was answered with, "" for none.
 func (x *scene) refusedWith() string {
 	for _, e := range x.left {
@@ -56,86 +63,63 @@ func TestASuspendedAllocationDoesNotRun(t *testing.T) {
 		want string
 	}{
 		"it was suspended when it was submitted": {func(x *scene) *unit {
-			u := x.submit("a", 1, `"suspend":true,`)
-			x.answers()
+			u := x.accepted("a", 1, `"suspend":true,`)
 			return u
 		}, "Pending Suspended"},
 		"it is suspended while it waits, and there is room later": {func(x *scene) *unit {
 			r := x.running("r", 8, "")
 			x.running("s", 8, "")
-			u := x.submit("a", 1, "")
-			x.answers()
-			x.wants(u, suspend)
-			x.answers()
-			x.do(func() { x.end(r, releaseFor(api.DeleteOptions{})) })
-			x.answers()
-			x.says(r, grant.Tombstone)
-			x.answers()
+			u := x.accepted("a", 1, "")
+			x.changes(u, suspend)
+			x.finish(func() { x.end(r, releaseFor(api.DeleteOptions{})) })
+			x.settles(r, grant.Tombstone)
 			return u
 		}, "Pending Suspended"},
 		"it is suspended while it waits, and resumed": {func(x *scene) *unit {
-			u := x.submit("a", 1, `"suspend":true,`)
-			x.answers()
-			x.wants(u, resume)
-			x.answers()
-			x.says(u, grant.Reserved)
-			x.answers()
+			u := x.accepted("a", 1, `"suspend":true,`)
+			x.changes(u, resume)
+			x.settles(u, grant.Reserved)
 			return u
 		}, "Running"},
 		"null resumes it": {func(x *scene) *unit {
-			u := x.submit("a", 1, `"suspend":true,`)
-			x.answers()
-			x.wants(u, `{"suspend":null}`)
-			x.answers()
-			x.says(u, grant.Reserved)
-			x.answers()
+			u := x.accepted("a", 1, `"suspend":true,`)
+			x.changes(u, `{"suspend":null}`)
+			x.settles(u, grant.Reserved)
 			return u
 		}, "Running"},
 		"it is suspended while it runs: it has notice": {func(x *scene) *unit {
 			u := x.running("a", 1, "")
-			x.wants(u, suspend)
-			x.answers()
+			x.changes(u, suspend)
 			return u
 		}, "Terminating"},
 		"and waits once it has stopped": {func(x *scene) *unit {
 			u := x.running("a", 1, "")
-			x.wants(u, suspend)
-			x.answers()
-			x.says(u, grant.Tombstone)
-			x.answers()
+			x.changes(u, suspend)
+			x.settles(u, grant.Tombstone)
 			return u
 		}, "Pending Suspended"},
 		"it is resumed while it stops, and runs again": {func(x *scene) *unit {
 			u := x.running("a", 1, "")
-			x.wants(u, suspend)
-			x.answers()
-			x.wants(u, resume)
-			x.answers()
-			x.says(u, grant.Tombstone)
-			x.answers()
-			x.says(u, grant.Reserved)
-			x.answers()
+			x.changes(u, suspend)
+			x.changes(u, resume)
+			x.settles(u, grant.Tombstone)
+			x.settles(u, grant.Reserved)
 			return u
 		}, "Running"},
 		"it is resumed while the store ends its release": {func(x *scene) *unit {
 			u := x.running("a", 1, "")
-			x.wants(u, suspend)
-			x.answers()
+			x.changes(u, suspend)
 			x.says(u, grant.Tombstone)
-			x.wants(u, resume)
-			x.answers()
-			x.says(u, grant.Reserved)
-			x.answers()
+			x.changes(u, resume)
+			x.settles(u, grant.Reserved)
 			return u
 		}, "Running"},
 		"it is suspended again while it stops": {func(x *scene) *unit {
 			u := x.running("a", 1, "")
 			for _, wish := range []string{suspend, resume, suspend} {
-				x.wants(u, wish)
-				x.answers()
+				x.changes(u, wish)
 			}
-			x.says(u, grant.Tombstone)
-			x.answers()
+			x.settles(u, grant.Tombstone)
 			return u
 		}, "Pending Suspended"},
 		"it is suspended while agents are asked for it": {func(x *scene) *unit {
@@ -149,23 +133,19 @@ func TestASuspendedAllocationDoesNotRun(t *testing.T) {
 		"it is suspended while its commit is on the way": {func(x *scene) *unit {
 			u := x.submit("a", 1, "")
 			x.says(u, grant.Reserved)
-			x.wants(u, suspend)
-			x.answers()
+			x.changes(u, suspend)
 			return u
 		}, "Terminating"},
 		"it is suspended while others make room for it": {func(x *scene) *unit {
 			_, b := x.claimed()
-			x.wants(b, suspend)
-			x.answers()
+			x.changes(b, suspend)
 			return b
 		}, "Pending Suspended"},
 		"it was evicted before: its end stays": {func(x *scene) *unit {
 			u := x.running("a", 1, "")
-			x.do(func() { x.evict(u, txn.EvictAsked{GraceSeconds: 1, Reason: "test"}) })
-			x.answers()
+			x.finish(func() { x.evict(u, txn.EvictAsked{GraceSeconds: 1, Reason: "test"}) })
 			x.wants(u, suspend)
-			x.says(u, grant.Tombstone)
-			x.answers()
+			x.settles(u, grant.Tombstone)
 			return u
 		}, "Preempted"},
 	} {
@@ -175,9 +155,7 @@ func TestASuspendedAllocationDoesNotRun(t *testing.T) {
 			if got := x.has(u); got != c.want {
 				t.Errorf("it is %s, want %s", got, c.want)
 			}
-			if err := x.Check(); err != nil {
-				t.Error(err)
-			}
+			x.check()
 			if u.waiting() && x.room.Offered(u.path) {
 				t.Error("a suspended unit may be tried")
 			}
@@ -191,15 +169,12 @@ func TestASuspendedAllocationKeepsItsPlaceAndHoldsNothing(t *testing.T) {
 	x := newScene(t)
 	u := x.running("a", 8, "")
 	before := u.record
-	last := x.submit("b", 9, "")
-	x.answers()
-	x.wants(u, suspend)
-	x.answers()
+	last := x.accepted("b", 9, "")
+	x.changes(u, suspend)
 	if len(x.attempts) == 0 {
 		t.Error("its charge ended before its agents had stopped it")
 	}
-	x.says(u, grant.Tombstone)
-	x.answers()
+	x.settles(u, grant.Tombstone)
 	if u.record.UID != before.UID || u.record.Sequence != before.Sequence || len(x.attempts) != 0 {
 		t.Errorf("it was %+v, is %+v, and %d attempts are left", before, u.record, len(x.attempts))
 	}
@@ -220,14 +195,10 @@ func TestAResumedUnitIsPlacedBeforeThoseThatCameAfterIt(t *testing.T) {
 	r := x.running("r", 8, "")
 	x.running("s", 8, "")
 	a := x.submit("a", 8, `"suspend":true,`)
-	b := x.submit("b", 8, "")
-	x.answers()
-	x.wants(a, resume)
-	x.answers()
-	x.do(func() { x.end(r, releaseFor(api.DeleteOptions{})) })
-	x.answers()
-	x.says(r, grant.Tombstone)
-	x.answers()
+	b := x.accepted("b", 8, "")
+	x.changes(a, resume)
+	x.finish(func() { x.end(r, releaseFor(api.DeleteOptions{})) })
+	x.settles(r, grant.Tombstone)
 	if a.attempt == nil || b.attempt != nil {
 		t.Errorf("a is tried: %t, b: %t", a.attempt != nil, b.attempt != nil)
 	}
@@ -267,22 +238,18 @@ func TestASuspendedJobReleasesAllItsUnits(t *testing.T) {
 	x := newScene(t)
 	first := x.submitJob("j", 3, 1)
 	x.answers()
-	x.says(first, grant.Reserved)
-	x.answers()
+	x.settles(first, grant.Reserved)
 	grown := first.job.units[1]
-	x.says(grown, grant.Reserved)
-	x.answers()
+	x.settles(grown, grant.Reserved)
 	if x.has(first) != "Running" || x.has(grown) != "Running" {
 		t.Fatalf("it is %s and %s", x.has(first), x.has(grown))
 	}
-	x.wants(first, suspend)
-	x.answers()
+	x.changes(first, suspend)
 	if c := x.jobObject(first.job).Status; c.Conditions[0].Reason != "Suspended" || c.Phase != api.Queued {
 		t.Errorf("while it stops the job shows %+v", c)
 	}
 	x.says(first, grant.Tombstone)
-	x.says(grown, grant.Tombstone)
-	x.answers()
+	x.settles(grown, grant.Tombstone)
 	x.pass(time.Minute)
 	x.answers()
 	if x.has(first) != "Pending Suspended" || x.has(grown) != "Pending Suspended" || len(x.attempts) > 0 {
@@ -291,12 +258,9 @@ func TestASuspendedJobReleasesAllItsUnits(t *testing.T) {
 	if c := x.jobObject(first.job).Status; c.Conditions[0].Reason != "Suspended" {
 		t.Errorf("the job shows %+v", c)
 	}
-	x.wants(first, resume)
-	x.answers()
-	x.says(first, grant.Reserved)
-	x.answers()
-	x.says(grown, grant.Reserved)
-	x.answers()
+	x.changes(first, resume)
+	x.settles(first, grant.Reserved)
+	x.settles(grown, grant.Reserved)
 	if x.has(first) != "Running" || x.has(grown) != "Running" {
 		t.Errorf("resumed, it is %s and %s", x.has(first), x.has(grown))
 	}
@@ -313,8 +277,7 @@ func TestWhyNamesTheSuspension(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := newScene(t)
-			u := x.submit("a", c.gpus, `"suspend":true,`)
-			x.answers()
+			u := x.accepted("a", c.gpus, `"suspend":true,`)
 			var e *api.Explanation
 			x.do(func() { e = x.explain(u, Asked{}).Answer() })
 			if e.Reason.Code != "Suspended" || e.Outlook.Can != api.CanLater || len(e.Help) != 1 || e.Help[0].Code != "Resume" ||
@@ -330,8 +293,7 @@ func TestTheQueueChangesWhileWorkWaits(t *testing.T) {
 	a, b := x.submit("a", 9, ""), x.submitDocument(fmt.Appendf(nil, `{"metadata":{"name":"j"},"spec":{"parallelism":3,"template":{"spec":{"resources":{"requests":{"nvidia.com/gpu":"9"}}}}}}`))
 	x.answers()
 	for _, u := range []*unit{a, b} {
-		x.wants(u, `{"queue":"night"}`)
-		x.answers()
+		x.changes(u, `{"queue":"night"}`)
 		if got := x.refusedWith(); got != "" {
 			t.Errorf("%s: %s", u.path, got)
 		}
@@ -350,14 +312,12 @@ func TestTheQueueChangesWhileWorkWaits(t *testing.T) {
 		t.Errorf("the position over all queues is %d", got)
 	}
 	x.put(record.JobKey("default", "j"), record.MustEncode(b.job.record)) // another has written it
-	x.wants(b, `{"queue":"day"}`)
-	x.answers()
+	x.changes(b, `{"queue":"day"}`)
 	if got := x.refusedWith(); !strings.HasPrefix(got, "503") || b.record.Queue != "night" {
 		t.Errorf("the store has refused the change: answered %q, in queue %s", got, b.record.Queue)
 	}
 	r := x.running("r", 1, "")
-	x.wants(r, `{"queue":"night"}`)
-	x.answers()
+	x.changes(r, `{"queue":"night"}`)
 	if got := x.refusedWith(); got != "409 allocation r is Running: spec.queue can change only while the whole object waits; suspend it first, or submit it anew" {
 		t.Errorf("of a unit that runs: %q", got)
 	}
@@ -397,17 +357,9 @@ func TestWhatAPatchOfTheSpecMayNotChange(t *testing.T) {
 		})
 	}
 	t.Run("an equal value of a fixed field is no change", func(t *testing.T) {
-		x.wants(a, `{"suspend":true,"resources":{"requests":{"nvidia.com/gpu":"9"}}}`)
-		x.answers()
+		x.changes(a, `{"suspend":true,"resources":{"requests":{"nvidia.com/gpu":"9"}}}`)
 		if got := x.refusedWith(); got != "" || !a.isSuspended() {
 			t.Errorf("answered %q", got)
 		}
 	})
-}
-
-// storedUnit is a unit's key in the store.
-func (x *scene) storedUnit(u *unit) (record.Unit, bool) {
-	x.t.Helper()
-	rec, kv := storedAs[record.Unit](x, u.record.Path().Key())
-	return rec, kv.ModRev != 0
 }

@@ -54,8 +54,7 @@ func TestAUnitEndsWithItsTime(t *testing.T) {
 					t.Errorf("a grace of %s, want %d s", r.Grace, c.grace)
 				}
 			}
-			x.says(u, grant.Tombstone)
-			x.answers()
+			x.settles(u, grant.Tombstone)
 			if got := x.stored(u); api.Phase(got.Phase) != c.phase || !strings.HasPrefix(got.Reason, c.message) {
 				t.Errorf("the unit is %s: %s, want %s: %s", got.Phase, got.Reason, c.phase, c.message)
 			}
@@ -100,10 +99,8 @@ func TestTtlGoesOnOverAnEviction(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			x := newWorkScene(t)
 			u := x.limited(c.spec, c.template)
-			x.do(func() { x.evict(u, txn.EvictAsked{Reason: "Drained"}) })
-			x.answers()
-			x.says(u, grant.Tombstone)
-			x.answers()
+			x.finish(func() { x.evict(u, txn.EvictAsked{Reason: "Drained"}) })
+			x.settles(u, grant.Tombstone)
 			if u.attempt == nil {
 				t.Fatalf("the unit is %s and not tried again", u.phase())
 			}

@@ -58,21 +58,17 @@ func TestAnotherReasonIsWrittenWithinASecond(t *testing.T) {
 	x := newScene(t)
 	x.running("r1", 8, "")
 	x.running("r2", 8, "")
-	a := x.submit("a", 8, "")
-	x.answers()
+	a := x.accepted("a", 8, "")
 	since := x.storedWaiting(a).SinceMillis
 	x.pass(time.Second)
-	x.do(func() { x.end(x.units["default/alloc/r1/0"], txn.ReleaseAsked{}) })
-	x.answers()
-	x.says(x.units["default/alloc/r1/0"], grant.Tombstone)
-	x.answers()
+	x.finish(func() { x.end(x.units["default/alloc/r1/0"], txn.ReleaseAsked{}) })
+	x.settles(x.units["default/alloc/r1/0"], grant.Tombstone)
 	refuse := func() {
 		x.t.Helper()
 		for a.attempt == nil {
 			x.pass(100 * time.Millisecond)
 		}
-		x.says(a, grant.No)
-		x.answers()
+		x.settles(a, grant.No)
 	}
 	refuse()
 	x.give(SecondPassed{})
@@ -107,16 +103,14 @@ func TestAReasonNeverOutlivesTheWait(t *testing.T) {
 	x.answers()
 	x.running("r1", 8, "")
 	x.running("r2", 8, "")
-	a := x.submit("a", 8, "")
-	x.answers()
+	a := x.accepted("a", 8, "")
 	x.do(func() { a.setTold(told{revision: a.told.revision}) }) // as after an election
 	x.second()
 	if len(x.asked) != 1 {
 		t.Fatalf("%d writes, want one", len(x.asked))
 	}
 	late := x.next()
-	x.do(func() { x.end(a, txn.ReleaseAsked{}) })
-	x.answers()
+	x.finish(func() { x.end(a, txn.ReleaseAsked{}) })
 	r, err := x.kv.Txn(t.Context(), record.Txn{If: late.Write.Compares, Then: late.Write.Ops})
 	if err != nil || r.Succeeded || x.storedWaiting(a) != nil {
 		t.Errorf("%v, landed %t, the store has %+v", err, r.Succeeded, x.storedWaiting(a))
@@ -165,8 +159,7 @@ func TestNoUnitStarvesForItsReason(t *testing.T) {
 
 func TestTheNextLeaderShowsTheReasonThatIsStored(t *testing.T) {
 	x := newScene(t)
-	a := x.submit("a", 9, "")
-	x.answers()
+	a := x.accepted("a", 9, "")
 	want := x.conditionOf(a, "Scheduled")
 	version := x.allocation(a, 0).Metadata.ResourceVersion
 	next := x.succeeded()
@@ -179,10 +172,8 @@ func TestTheNextLeaderShowsTheReasonThatIsStored(t *testing.T) {
 func TestAUnitThatIsEvictedAndWaitsAnewWasNotTried(t *testing.T) {
 	x := newScene(t)
 	j := x.submitJob("j", 2, 1)
-	x.says(j, grant.Reserved)
-	x.answers()
-	x.do(func() { x.evict(j, txn.EvictAsked{Reason: "drill"}) })
-	x.answers()
+	x.settles(j, grant.Reserved)
+	x.finish(func() { x.evict(j, txn.EvictAsked{Reason: "drill"}) })
 	x.says(j, grant.Tombstone)
 	for j.phase() != api.Pending {
 		x.answer()

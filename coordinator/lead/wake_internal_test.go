@@ -195,8 +195,7 @@ var byNodes = map[string]wakeUp{
 		before: func(x *scene) {
 			x.hear(grant.Disconnected{Node: "n1"})
 			x.running("c", 8, "")
-			x.submit("w", 8, "")
-			x.answers()
+			x.accepted("w", 8, "")
 		},
 		event:   func(x *scene) { x.hear(x.hosts["n1"]) },
 		limited: "n1",
@@ -207,8 +206,7 @@ var byNodes = map[string]wakeUp{
 			stranger := x.hosts["n2"]
 			stranger.Revision = 0
 			x.hear(stranger)
-			x.submit("w", 8, "")
-			x.answers()
+			x.accepted("w", 8, "")
 		},
 		event: func(x *scene) {
 			h := x.hosts["n2"]
@@ -220,8 +218,7 @@ var byNodes = map[string]wakeUp{
 		before: func(x *scene) {
 			x.running("a", 8, "")
 			x.hear(reports("n2", "a fault"))
-			x.submit("w", 8, "")
-			x.answers()
+			x.accepted("w", 8, "")
 		},
 		event:   func(x *scene) { x.hear(reports("n2", "")) },
 		limited: "n2",
@@ -230,8 +227,7 @@ var byNodes = map[string]wakeUp{
 		before: func(x *scene) {
 			x.running("a", 8, "")
 			x.hear(reports("n2", "a fault"))
-			x.submit("w", 8, "")
-			x.answers()
+			x.accepted("w", 8, "")
 			for i := range 2 * wakeRate.Burst {
 				x.hear(reports("n2", fmt.Sprint("fault ", i)))
 			}
@@ -242,15 +238,13 @@ var byNodes = map[string]wakeUp{
 	"another node of a unit that may be evicted": {
 		before: func(x *scene) {
 			gang := x.submitJob("g", 2, 8)
-			x.says(gang, grant.Reserved)
-			x.answers()
+			x.settles(gang, grant.Reserved)
 			closed, full := true, reports("n2", "")
 			x.ask(PatchNode{"n2", api.NodePatch{Unschedulable: &closed}})
 			x.answers()
 			full.DiskFull = true
 			x.hear(full)
-			x.submit("w", 8, preempting)
-			x.answers()
+			x.accepted("w", 8, preempting)
 		},
 		event: func(x *scene) { x.hear(reports("n2", "")) },
 	},
@@ -259,8 +253,7 @@ var byNodes = map[string]wakeUp{
 			x.running("a", 8, "")
 			x.ask(PatchNode{"n2", api.NodePatch{Taints: &[]api.Taint{{Key: "team", Effect: "NoSchedule"}}}})
 			x.answers()
-			x.submit("w", 8, "")
-			x.answers()
+			x.accepted("w", 8, "")
 		},
 		event:   func(x *scene) { x.ask(PatchNode{"n2", api.NodePatch{Taints: &[]api.Taint{}}}); x.answers() },
 		limited: "n2",
@@ -269,8 +262,7 @@ var byNodes = map[string]wakeUp{
 		before: func(x *scene) {
 			x.running("a", 8, "")
 			x.give(NodeFacts{Node: "n2", Ban: &record.Ban{By: "root"}})
-			x.submit("w", 8, "")
-			x.answers()
+			x.accepted("w", 8, "")
 		},
 		event: func(x *scene) { x.give(NodeFacts{Node: "n2"}) },
 	},
@@ -278,8 +270,7 @@ var byNodes = map[string]wakeUp{
 		before: func(x *scene) {
 			x.running("a", 8, "")
 			x.hear(grant.Disconnected{Node: "n2"})
-			x.submit("w", 8, "")
-			x.answers()
+			x.accepted("w", 8, "")
 			x.hear(grant.Disconnected{Node: "n2", Broken: true, Err: errors.New("no message")})
 			x.hear(x.hosts["n2"])
 		},
@@ -293,8 +284,7 @@ var byNodes = map[string]wakeUp{
 			x.running("a", 8, "")
 			x.running("c", 8, "")
 			x.leaves("a")
-			x.submit("w", 8, preempting)
-			x.answers()
+			x.accepted("w", 8, preempting)
 		},
 		event:   func(x *scene) { x.hear(grant.Disconnected{Node: "n1"}) },
 		limited: "n1",
@@ -304,8 +294,7 @@ var byNodes = map[string]wakeUp{
 			x.running("a", 8, "")
 			x.running("c", 8, "")
 			x.leaves("a")
-			x.submit("w", 8, preempting)
-			x.answers()
+			x.accepted("w", 8, preempting)
 		},
 		event: func(x *scene) { x.ask(FenceNode{"n1", api.FenceOptions{Force: true}}); x.answers() },
 	},
@@ -319,8 +308,7 @@ var byEnds = map[string]wakeUp{
 			x.running("a", 8, "")
 			x.running("c", 8, "")
 			x.leaves("a")
-			x.submit("w", 8, "")
-			x.answers()
+			x.accepted("w", 8, "")
 		},
 		event: func(x *scene) { x.says(x.units["default/alloc/a/0"], grant.Tombstone) }, // RELEASED is not written yet
 	},
@@ -329,8 +317,7 @@ var byEnds = map[string]wakeUp{
 			x.bounds("8", true)
 			a := x.running("a", 8, "")
 			x.leaves("a")
-			x.submit("w", 8, "")
-			x.answers()
+			x.accepted("w", 8, "")
 			x.says(a, grant.Tombstone)
 		},
 		event: func(x *scene) { x.answers() },
@@ -349,8 +336,7 @@ var byEnds = map[string]wakeUp{
 		before: func(x *scene) {
 			x.running("a", 8, "")
 			x.submit("b", 8, "")
-			x.submit("w", 8, "")
-			x.answers()
+			x.accepted("w", 8, "")
 		},
 		event:   func(x *scene) { x.says(x.units["default/alloc/b/0"], grant.No) }, // ABORTED is not written yet
 		limited: "n2",
@@ -359,8 +345,7 @@ var byEnds = map[string]wakeUp{
 		before: func(x *scene) {
 			x.running("a", 8, "")
 			x.submit("b", 8, "")
-			x.submit("w", 8, "")
-			x.answers()
+			x.accepted("w", 8, "")
 			x.pass(x.rules.VoteBudget / 4) // b is late
 			x.pass(x.rules.VoteBudget)
 		},
@@ -389,8 +374,7 @@ var byEnds = map[string]wakeUp{
 		before: func(x *scene) {
 			x.running("c", 8, `"priority":9,`)
 			x.submit("a", 8, "")
-			x.submit("w", 8, preempting)
-			x.answers()
+			x.accepted("w", 8, preempting)
 			x.says(x.units["default/alloc/a/0"], grant.Reserved)
 		},
 		event: func(x *scene) { x.answers() },
@@ -398,8 +382,7 @@ var byEnds = map[string]wakeUp{
 	"an eviction that has not landed": {
 		before: func(x *scene) {
 			_, b := x.preemptor()
-			x.submit("w", 8, `"priority":6,"preemptionPolicy":"PreemptLowerPriority",`)
-			x.answers()
+			x.accepted("w", 8, `"priority":6,"preemptionPolicy":"PreemptLowerPriority",`)
 			x.says(b, grant.Waiting)
 			x.loses(false)
 			x.answer() // ABORTED has landed; the victim's record is not read yet
@@ -420,8 +403,7 @@ var byQuota = map[string]wakeUp{
 			for _, name := range []string{"own", "lent"} {
 				x.running(name, 4, `"quota":{"unPreemptable":true,"groups":{"Org":"one"}},`)
 			}
-			x.submit("w", 4, `"quota":{"groups":{"Org":"two"}},`)
-			x.answers()
+			x.accepted("w", 4, `"quota":{"groups":{"Org":"two"}},`)
 			x.leaves("lent")
 			x.says(x.units["default/alloc/lent/0"], grant.Tombstone)
 		},
@@ -434,8 +416,7 @@ var byQuota = map[string]wakeUp{
 			for _, name := range []string{"own", "lent"} {
 				x.running(name, 4, `"quota":{"groups":{"Org":"one"}},`)
 			}
-			x.submit("w", 4, `"quota":{"groups":{"Org":"two"}},`)
-			x.answers()
+			x.accepted("w", 4, `"quota":{"groups":{"Org":"two"}},`)
 			x.pass(time.Hour - 1)
 		},
 		event: func(x *scene) { x.pass(1) },
@@ -449,8 +430,7 @@ var byQuota = map[string]wakeUp{
 			}
 			x.pass(time.Hour)
 			x.running("lent", 3, `"quota":{"groups":{"Org":"one"}},`)
-			x.submit("w", 2, `"quota":{"groups":{"Org":"two"}},`)
-			x.answers()
+			x.accepted("w", 2, `"quota":{"groups":{"Org":"two"}},`)
 		},
 		event: func(x *scene) { x.submit("mover", 1, `"priority":5,"quota":{"groups":{"Org":"one"}},`) },
 	},

@@ -79,32 +79,25 @@ func reports(id resource.NodeID, reason string) grant.HealthChanged {
 	return e
 }
 
-// stray is a grant that an agent holds and of which the leader knows nothing.
-func (x *scene) stray(u *unit) grant.Grant {
-	x.t.Helper()
-	return grant.Grant{Tx: transaction(1), Epoch: 1, State: grant.Held, Members: x.reply(u, grant.Held).Members}
-}
-
 // countsOnRoom has w wait for the room of a unit that leaves the first node; one of lower
 // priority runs on the second.
 func countsOnRoom(x *scene) {
 	x.running("a", 8, `"priority":9,`)
 	x.running("c", 8, "")
 	x.leaves("a")
-	x.submit("w", 8, preempting)
-	x.answers()
+	x.accepted("w", 8, preempting)
 }
 
-// holdsStray leaves both nodes full, the first with a grant that has no record.
+// holdsStray leaves both nodes full, the first with a grant without a record, listed behind
+// a tombstone.
 func (x *scene) holdsStray() {
 	x.t.Helper()
 	a := x.running("a", 8, "")
 	x.running("c", 8, "")
-	stray := x.stray(a)
+	stray := grant.Grant{Tx: transaction(1), Epoch: 1, State: grant.Held, Members: x.reply(a, grant.Held).Members}
 	x.leaves("a")
-	x.says(a, grant.Tombstone)
-	x.answers()
-	x.hear(grant.Occupied{Node: "n1", Occupancy: grant.Occupancy{Grants: []grant.Grant{stray}}})
+	x.settles(a, grant.Tombstone)
+	x.hear(grant.Occupied{Node: "n1", Occupancy: grant.Occupancy{Grants: []grant.Grant{{Tx: transaction(2), State: grant.Tombstone}, stray}}})
 	x.answers()
 }
 
@@ -137,14 +130,11 @@ func TestAUnitThatStartsAgainIsClaimedOnceItRuns(t *testing.T) {
 	x.shares()
 	x.running("own", 4, `"quota":{"groups":{"Org":"one"}},`)
 	lent := x.submitDocument([]byte(`{"metadata":{"name":"lent"},"spec":{"parallelism":1,"template":{"spec":{"quota":{"groups":{"Org":"one"}},"resources":{"requests":{"nvidia.com/gpu":"4"}}}}}}`))
-	x.says(lent, grant.Reserved)
-	x.answers()
+	x.settles(lent, grant.Reserved)
 	x.hear(grant.Disconnected{Node: "n2"}) // the leader looks at those who run
 	x.hear(x.hosts["n2"])
-	x.do(func() { x.evict(lent, txn.EvictAsked{}) })
-	x.answers()
-	x.says(lent, grant.Tombstone)
-	x.answers()
+	x.finish(func() { x.evict(lent, txn.EvictAsked{}) })
+	x.settles(lent, grant.Tombstone)
 	x.says(lent, grant.Reserved)
 	commit := x.next()
 	x.submit("w", 4, `"quota":{"groups":{"Org":"two"}},`)
@@ -164,8 +154,7 @@ func TestANodeThatIsLostWakesNobodyInVain(t *testing.T) {
 	x.running("a", 8, "")
 	x.running("c", 8, `"priority":9,`)
 	x.leaves("a")
-	w := x.submit("w", 8, preempting)
-	x.answers()
+	w := x.accepted("w", 8, preempting)
 	tries := w.attempts
 	if x.hear(grant.Disconnected{Node: "n2"}); w.attempts != tries {
 		t.Errorf("tried %d times, then %d times", tries, w.attempts)
@@ -178,8 +167,7 @@ func TestAListThatSaysNothingNew(t *testing.T) {
 	a, c := x.running("a", 8, ""), x.running("c", 8, "")
 	empty, other := a.attempt.machine.Nodes()[0], c.attempt.machine.Nodes()[0]
 	x.leaves("a")
-	x.says(a, grant.Tombstone)
-	x.answers()
+	x.settles(a, grant.Tombstone)
 	w := x.submitJob("w", 2, 8) // it fits on no two nodes
 	x.answers()
 	tries := w.attempts
@@ -199,8 +187,7 @@ func TestAUnitWhoseEndIsNotWritten(t *testing.T) {
 	x := newScene(t)
 	a := x.running("a", 8, "")
 	x.running("c", 8, "")
-	x.submit("w", 8, "")
-	x.answers()
+	x.accepted("w", 8, "")
 	x.ask(DeleteAllocation{Namespace: "default", Name: "w"})
 	end := x.next()
 	x.leaves("a")
@@ -232,8 +219,7 @@ func TestAnOverlookedUnit(t *testing.T) {
 	a := x.running("a", 8, "")
 	x.running("c", 8, "")
 	x.leaves("a")
-	x.submit("w", 8, "")
-	x.answers()
+	x.accepted("w", 8, "")
 	x.Apply(x.clock, AgentEvent{x.reply(a, grant.Tombstone)}, nil)
 	x.state.TakeGrown() // this is the fault
 	if x.pass(time.Millisecond); x.asksFor("w") || x.missed() {
@@ -279,8 +265,7 @@ func TestTheBackstopIsNotBlamedForNews(t *testing.T) {
 			x := newScene(t)
 			x.running("c", 8, `"priority":9,`)
 			a := x.submit("a", 8, "")
-			x.submit("w", 8, preempting)
-			x.answers()
+			x.accepted("w", 8, preempting)
 			x.says(a, grant.Reserved)
 			x.clear()
 			var effects []post.Effect

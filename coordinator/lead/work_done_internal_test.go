@@ -15,8 +15,7 @@ func TestWorkDoneUnderNoticeIsDone(t *testing.T) {
 	drains := func(x *scene, u *unit) { x.do(func() { x.evict(u, txn.EvictAsked{Reason: "Drained"}) }) }
 	suspends := func(x *scene, u *unit) { x.wants(u, suspend) }
 	preempts := func(x *scene, u *unit) {
-		b := x.submit("b", 8, `"priority":500,"preemptionPolicy":"PreemptLowerPriority",`)
-		x.answers()
+		b := x.accepted("b", 8, `"priority":500,"preemptionPolicy":"PreemptLowerPriority",`)
 		if x.says(b, grant.Waiting); u.attempt.machine.State() != txn.Claimed {
 			t.Fatalf("the victim is %s, want Claimed", u.attempt.machine.State())
 		}
@@ -52,12 +51,10 @@ func TestWorkDoneUnderNoticeIsDone(t *testing.T) {
 			x.ends(u, 1, c.code, c.reason)
 			c.after(x)
 			x.answers()
-			x.says(u, grant.Tombstone)
-			x.answers()
+			x.settles(u, grant.Tombstone)
 			for _, b := range x.units { // the preemptor commits, and its victim is RELEASED with it
 				if b != u && b.attempt != nil {
-					x.says(b, grant.Reserved)
-					x.answers()
+					x.settles(b, grant.Reserved)
 				}
 			}
 			if got := api.Phase(x.stored(u).Phase); got != c.want || got.Ended() && u.job.record.Phase != string(got) {

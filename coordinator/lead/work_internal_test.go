@@ -47,10 +47,8 @@ const gangOfTwo = `"gangScheduling":{"minMembers":2},`
 // holdsAll has a unit committed and held by all its agents.
 func (x *scene) holdsAll(u *unit) {
 	x.t.Helper()
-	x.says(u, grant.Reserved)
-	x.answers()
-	x.says(u, grant.Held)
-	x.answers()
+	x.settles(u, grant.Reserved)
+	x.settles(u, grant.Held)
 }
 
 // ends has the agent of a member's node report the end of the member's work.
@@ -107,8 +105,7 @@ func (x *scene) check() {
 func TestWorkStartsOnceAllAgentsHoldTheirMembers(t *testing.T) {
 	x := newWorkScene(t)
 	u := x.submitWork("train", 2, gangOfTwo)
-	x.says(u, grant.Reserved)
-	x.answers()
+	x.settles(u, grant.Reserved)
 	held := x.reply(u, grant.Held)
 	x.hear(held)
 	if got := x.starts(); len(got) > 0 {
@@ -196,8 +193,7 @@ func TestAUnitEndsWithItsWork(t *testing.T) {
 			if u.phase() != api.Terminating {
 				t.Fatalf("the unit is %s, want Terminating until its agents are rid of it", u.phase())
 			}
-			x.says(u, grant.Tombstone)
-			x.answers()
+			x.settles(u, grant.Tombstone)
 			got := x.stored(u)
 			if api.Phase(got.Phase) != c.phase || got.Reason != c.why || got.LastTx != tx {
 				t.Errorf("unit %s, %q, last transaction %s; want %s, %q", got.Phase, got.Reason, got.LastTx, c.phase, c.why)
@@ -245,8 +241,7 @@ func TestAnEndForAnotherReasonIsNoFailure(t *testing.T) {
 			x.ends(u, 1, 143, "Stopped")
 			x.answers()
 			tx := u.attempt.machine.ID()
-			x.says(u, grant.Tombstone)
-			x.answers()
+			x.settles(u, grant.Tombstone)
 			if got := x.stored(u); api.Phase(got.Phase) != c.want || len(got.Exits) != 2 || got.LastTx != tx {
 				t.Errorf("unit %s with exits %v of %s, want %s with those of its output", got.Phase, got.Exits, got.LastTx, c.want)
 			}
@@ -262,10 +257,8 @@ func TestADeletionOfAJobThatEndsIsKept(t *testing.T) {
 	x.holdsAll(u)
 	x.ends(u, 0, 1, "Completed")
 	x.answers()
-	x.do(func() { x.cancelJob(u.job, record.Cancellation{Remove: true}, func(*api.Status) {}) })
-	x.answers()
-	x.says(u, grant.Tombstone)
-	x.answers()
+	x.finish(func() { x.cancelJob(u.job, record.Cancellation{Remove: true}, func(*api.Status) {}) })
+	x.settles(u, grant.Tombstone)
 	if !u.job.gone {
 		t.Errorf("the job is %s", u.job.record.Phase)
 	}
@@ -279,12 +272,10 @@ func TestAGangEndsWithItsFirstUnit(t *testing.T) {
 	x.ends(u, 0, 0, "Completed")
 	x.ends(u, 1, 0, "Completed")
 	x.answers()
-	x.says(u, grant.Tombstone)
-	x.answers()
+	x.settles(u, grant.Tombstone)
 	growth := u.job.units[1]
 	if growth.phase() == api.Running || growth.attempt != nil {
-		x.says(growth, grant.Tombstone)
-		x.answers()
+		x.settles(growth, grant.Tombstone)
 	}
 	if got := api.Phase(u.job.record.Phase); got != api.Succeeded || growth.phase() != api.Cancelled {
 		t.Errorf("the job is %s and its third member %s, want Succeeded and Cancelled", got, growth.phase())
@@ -324,8 +315,7 @@ func TestMembersOfTheirOwnEndByThemselves(t *testing.T) {
 			}
 			x.ends(first, 0, 3, "Completed")
 			x.answers()
-			x.says(first, grant.Tombstone)
-			x.answers()
+			x.settles(first, grant.Tombstone)
 			if second.phase() != c.second || first.phase() != api.Failed || api.Phase(first.job.record.Phase).Ended() {
 				t.Fatalf("units are %s and %s, the job %s", first.phase(), second.phase(), first.job.record.Phase)
 			}
@@ -333,8 +323,7 @@ func TestMembersOfTheirOwnEndByThemselves(t *testing.T) {
 				x.ends(second, 0, 0, "Completed")
 			}
 			x.answers()
-			x.says(second, grant.Tombstone)
-			x.answers()
+			x.settles(second, grant.Tombstone)
 			got := x.jobObject(first.job).Status
 			if got.Phase != c.want.Phase || got.Message != c.want.Message || got.Succeeded != c.want.Succeeded || got.Failed != c.want.Failed {
 				t.Errorf("job %+v, want %+v", got, c.want)

@@ -4,29 +4,10 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/rendezvous"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
-
-// portOf is the port of a unit with work, the same in the attempt and in the record.
-func (x *scene) portOf(u *unit) int {
-	x.t.Helper()
-	key := record.TxKey(u.attempt.machine.ID())
-	kv, _, _, err := x.kv.Get(x.t.Context(), key)
-	if err != nil {
-		x.t.Fatal(err)
-	}
-	rec, err := record.Decode[record.Tx](key, kv.Value)
-	if err != nil {
-		x.t.Fatal(err)
-	}
-	if rec.Port == 0 || rec.Port != u.attempt.port {
-		x.t.Errorf("%s: port %d in the record, %d in the attempt, want one port", u.path, rec.Port, u.attempt.port)
-	}
-	return rec.Port
-}
 
 func TestAUnitAvoidsThePortsOfLiveUnitsOnItsHost(t *testing.T) {
 	x := newWorkScene(t)
@@ -47,8 +28,8 @@ func TestAUnitAvoidsThePortsOfLiveUnitsOnItsHost(t *testing.T) {
 		t.Errorf("port %d, ok %v: want another one than %d", got, ok, port)
 	}
 	x.answers()
-	if got := x.portOf(u); got != port {
-		t.Errorf("port %d, want the preferred one %d", got, port)
+	if got := x.tx(tx).Port; got != port || u.attempt.port != port {
+		t.Errorf("port %d in the record, %d in the attempt, want the preferred %d", got, u.attempt.port, port)
 	}
 	x.check()
 }
