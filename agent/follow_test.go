@@ -70,6 +70,9 @@ func TestFollowersGetEachGroupAfterTheJournalAndBeforeTheAnswers(t *testing.T) {
 			t.Errorf("the answer %s was here when the follower had seen %s, want %s", answer.GetState(), got, want)
 		}
 	}
+	f.mu.Lock()
+	f.written = disk.written.Load()
+	f.mu.Unlock()
 	seen(grant.Reserved, l.reserve("a", 1, time.Minute))
 	l.send(&musterv1.Commit{Tx: "a", Epoch: 1, Revision: 20})
 	seen(grant.Held, l.outcome("a"))

@@ -259,7 +259,7 @@ func TestNodesThatGrow(t *testing.T) {
 		},
 		"it is marked twice":         {func(s *cluster.State, n *cluster.Node) { s.MarkGrown(n); s.MarkGrown(n) }, true},
 		"it is held back":            {func(s *cluster.State, n *cluster.Node) { s.MarkGrown(n); s.HoldBack(n) }, false},
-		"it is held back, and heals": {func(s *cluster.State, n *cluster.Node) { s.HoldBack(n); s.MarkGrown(n) }, true},
+		"it is held back, and heals": {func(s *cluster.State, n *cluster.Node) { s.MarkGrown(n); s.HoldBack(n); s.MarkGrown(n) }, true},
 		"it comes":                   {func(s *cluster.State, n *cluster.Node) { s.Remove(n.ID); s.Insert(n) }, true},
 		"its labels are set as they are": {
 			func(s *cluster.State, n *cluster.Node) {

@@ -129,11 +129,11 @@ func TestNoUnitStarvesForItsReason(t *testing.T) {
 	for i := range units {
 		all = append(all, x.submit(fmt.Sprint("u", i), 9, ""))
 	}
-	x.answers()
+	x.seconds(9) // for the verdicts
 	for _, u := range all {
 		u.setTold(told{revision: u.told.revision}) // as units of an older version
 	}
-	loud := all[:150]
+	loud := all[450:]
 	perSecond := waitingRate.Burst + int(time.Second/waitingRate.Every)
 	for range 12 {
 		for _, u := range loud {
@@ -150,7 +150,7 @@ func TestNoUnitStarvesForItsReason(t *testing.T) {
 		}
 		x.answers()
 	}
-	for _, u := range all[len(loud):] {
+	for _, u := range all[:450] {
 		if u.told.waiting == nil {
 			t.Fatalf("%s has no reason after 12 s", u.path)
 		}

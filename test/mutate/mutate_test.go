@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -31,6 +32,9 @@ func TestEveryMutationFitsTheCode(t *testing.T) {
 		}
 		if mutated == string(text) {
 			t.Errorf("%s: %q changes nothing", m.at, m.name)
+		}
+		if _, err := regexp.Compile(m.run); err != nil {
+			t.Errorf("%s: %v: go test fails without a test", m.at, err)
 		}
 	}
 }

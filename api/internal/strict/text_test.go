@@ -45,6 +45,7 @@ func TestTextsHaveTheCharactersOfTheirField(t *testing.T) {
 		"before the isolates":              {`{"line": "\u2065"}`, ""},
 		"half a pair":                      {`{"line": "a\ud800"}`, "want a string with valid escapes"},
 		"the second half alone":            {`{"line": "\udc00a"}`, "want a string with valid escapes"},
+		"half a pair before text":          {`{"line": "\ud800 and more"}`, "want a string with valid escapes"},
 		"half a pair before another":       {`{"line": "\ud800\ud83d\ude80"}`, "want a string with valid escapes"},
 		"a whole pair":                     {`{"line": "\ud83d\ude80"}`, ""},
 		"a backslash before text":          {`{"line": "\\ud800 \\u0000"}`, ""},
