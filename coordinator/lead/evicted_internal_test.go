@@ -29,8 +29,7 @@ func TestAVictimReadAsEvictingFollowsItsRecord(t *testing.T) {
 			x.loses(true)
 			read, rec := x.next(), x.tx(tx)
 			rec.By, rec.GraceSeconds, rec.Reason, rec.EndingMillis = by(p), 9, "gives way", rec.EndingMillis-1234
-			kv, _, _, err := x.kv.Get(t.Context(), read.Key)
-			must(err)
+			_, kv := storedAs[record.Tx](x, read.Key)
 			kv.Value = record.MustEncode(rec)
 			x.clear()
 			x.give(ReadAnswer{read.Token, kv, true, kv.ModRev})

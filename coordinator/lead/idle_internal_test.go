@@ -348,11 +348,7 @@ func TestNothingIsDoneBeforeTheFindingIsStored(t *testing.T) {
 		t.Fatal("the unit ends, and the store has no finding")
 	}
 	x.answers()
-	kv, _, _, err := x.kv.Get(t.Context(), record.ReadyKey(tx))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r, err := record.Decode[record.Ready](kv.Key, kv.Value); err != nil || r.IdleMillis == 0 || !u.life.EndAsked() {
-		t.Errorf("the store has %+v, %v; the unit ends %t", r, err, u.life.EndAsked())
+	if r, _ := storedAs[record.Ready](x.scene, record.ReadyKey(tx)); r.IdleMillis == 0 || !u.life.EndAsked() {
+		t.Errorf("the store has %+v; the unit ends %t", r, u.life.EndAsked())
 	}
 }

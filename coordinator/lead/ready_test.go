@@ -223,13 +223,8 @@ func TestAUnitStartedWhenItsCommitSays(t *testing.T) {
 	sent := x.clock
 	x.clock = x.clock.Add(3 * time.Second)
 	x.answers()
-	kv, _, _, err := x.kv.Get(t.Context(), a.record.Path().Key())
-	if err != nil {
-		t.Fatal(err)
-	}
-	stored, err := record.Decode[record.Unit](kv.Key, kv.Value)
-	if err != nil || stored.Started != post.Stamp(sent) || a.record.Started != stored.Started {
-		t.Errorf("%v; the store has %s, the leader %s, want %s", err, stored.Started, a.record.Started, post.Stamp(sent))
+	if stored := x.stored(a); stored.Started != post.Stamp(sent) || a.record.Started != stored.Started {
+		t.Errorf("the store has %s, the leader %s, want %s", stored.Started, a.record.Started, post.Stamp(sent))
 	}
 }
 

@@ -162,8 +162,13 @@ func TestATombstoneIsNoGrant(t *testing.T) {
 	p, r := reconciling(t)
 	n := p.l.nodes["n1"]
 	n.grants[sharedTx] = grant.Grant{Tx: sharedTx, State: grant.Tombstone}
-	if r.collect(); len(r.grants) != 1 || r.grants[0].Tx != lostTx {
-		t.Errorf("%d grants", len(r.grants))
+	for state, holders := range map[grant.State]int{grant.Held: 1, grant.Evicting: 1, grant.Reserved: 0, grant.Stopping: 0} {
+		g := n.grants[lostTx]
+		g.State = state
+		n.grants[lostTx], r.grants = g, nil
+		if r.collect(); len(r.grants) != 1 || r.grants[0].Tx != lostTx || len(r.grants[0].holders) != holders {
+			t.Errorf("%s: %d grants, want one with %d holders", state, len(r.grants), holders)
+		}
 	}
 }
 

@@ -271,10 +271,7 @@ func TestAChangeToTheValueThatIsThereLandsOnce(t *testing.T) {
 			x.patches("a", "red")
 			x.loses(lands)
 			x.answers()
-			kv, _, _, err := x.kv.Get(t.Context(), u.record.Path().Key())
-			if err != nil {
-				t.Fatal(err)
-			}
+			_, kv := storedAs[record.Unit](x, u.record.Path().Key())
 			if x.answered() != "red" || u.stored != kv.ModRev || kv.ModRev <= before {
 				t.Errorf("answer %q; the key was at %d and is at %d, for the leader at %d; want it written", x.answered(), before, kv.ModRev, u.stored)
 			}

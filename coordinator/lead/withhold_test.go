@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/musterd/muster/coordinator/cluster"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/devices/fake"
 	"github.com/musterd/muster/fit"
@@ -205,4 +206,18 @@ func TestPropertyALimitNeverTouchesGrantsAndWithholdsFreeDevicesFirst(t *testing
 			}
 		}
 	})
+}
+
+// TestANodeOfOtherDevicesTakesNoNewWork while no model of the node is approved.
+func TestANodeOfOtherDevicesTakesNoNewWork(t *testing.T) {
+	x := newScene(t)
+	n := x.nodes["n1"]
+	spec := n.spec
+	for models, takes := range map[string]bool{spec.Topology.GPUModels[0]: true, "another": false} {
+		spec.Approved = &record.Capacity{Amounts: spec.Capacity, Models: map[string]int{models: 8}}
+		x.give(NodeRegistered{Node: "n1", Spec: spec, Revision: n.specRev + 1})
+		if n.offers() != takes || !n.view.Ready {
+			t.Errorf("8 devices of model %s approved: takes new work %t, ready %t", models, n.offers(), n.view.Ready)
+		}
+	}
 }

@@ -368,14 +368,7 @@ func TestTheOutcomeOutlivesTheLeader(t *testing.T) {
 	x.holdsAll(u)
 	x.ends(u, 1, 7, "Completed")
 	x.answers()
-	kv, _, _, err := x.kv.Get(t.Context(), record.TxKey(u.attempt.machine.ID()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	rec, err := record.Decode[record.Tx](kv.Key, kv.Value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rec := x.tx(u.attempt.machine.ID())
 	if rec.State != grant.RecordReleasing || rec.Outcome == nil {
 		t.Fatalf("record %s with outcome %+v", rec.State, rec.Outcome)
 	}
