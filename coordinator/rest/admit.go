@@ -69,11 +69,16 @@ func (h *handler) identify(c *call, p service.Principal, who access) {
 
 // authorize refuses a caller that may not use the endpoint.
 func (h *handler) authorize(c *call, who access, p service.Principal) *api.Status {
-	within := c.namespace
+	return rights(h.Access, c, who)(p)
+}
+
+// rights judges callers by the present values of a call.
+func rights(a service.Access, c *call, who access) func(service.Principal) *api.Status {
+	verb, within, name := verbOf(who, c.r), c.namespace, c.name
 	if who.kind == service.KindTenants {
-		within = c.name
+		within = name
 	}
-	return h.Access.Authorize(p, verbOf(who, c.r), who.kind, within, c.name)
+	return func(p service.Principal) *api.Status { return a.Authorize(p, verb, who.kind, within, name) }
 }
 
 // verbOf is the verb of a request: a list with ?watch is a watch, where the kind can be
@@ -107,13 +112,14 @@ func (h *handler) hold(c *call, who access) (end func()) {
 	if who == anyone || !watches && !waits {
 		return func() {}
 	}
-	ctx, end := service.Hold(c.ctx(), h.Authenticator, func(context.Context) (service.Principal, *api.Status) {
-		p, status := authenticate(h.Authenticator, c.r)
+	proofs, rights, before := proofsOf(c.r), rights(h.Access, c, who), c.caller // the handler changes the call meanwhile
+	ctx, end := service.Hold(c.ctx(), h.Authenticator, func(ctx context.Context) (service.Principal, *api.Status) {
+		p, status := service.Authenticate(ctx, h.Authenticator, proofs)
 		if status == nil {
-			status = h.authorize(c, who, p)
+			status = rights(p)
 		}
 		if status == nil && watches {
-			status = service.SameRoles(c.caller, p)
+			status = service.SameRoles(before, p)
 		}
 		return p, status
 	})
