@@ -69,16 +69,15 @@ func (h *handler) identify(c *call, p service.Principal, who access) {
 
 // authorize refuses a caller that may not use the endpoint.
 func (h *handler) authorize(c *call, who access, p service.Principal) *api.Status {
-	return rights(h.Access, c, who)(p)
+	return h.Access.Authorize(p, verbOf(who, c.r), who.kind, placeOf(who, c), c.name)
 }
 
-// rights judges callers by the present values of a call.
-func rights(a service.Access, c *call, who access) func(service.Principal) *api.Status {
-	verb, within, name := verbOf(who, c.r), c.namespace, c.name
+// placeOf is the namespace, or the tenant, of a call.
+func placeOf(who access, c *call) string {
 	if who.kind == service.KindTenants {
-		within = name
+		return c.name
 	}
-	return func(p service.Principal) *api.Status { return a.Authorize(p, verb, who.kind, within, name) }
+	return c.namespace
 }
 
 // verbOf is the verb of a request: a list with ?watch is a watch, where the kind can be
@@ -112,11 +111,12 @@ func (h *handler) hold(c *call, who access) (end func()) {
 	if who == anyone || !watches && !waits {
 		return func() {}
 	}
-	proofs, rights, before := proofsOf(c.r), rights(h.Access, c, who), c.caller // the handler changes the call meanwhile
+	// The handler changes the call meanwhile.
+	proofs, before, verb, place, name := proofsOf(c.r), c.caller, verbOf(who, c.r), placeOf(who, c), c.name
 	ctx, end := service.Hold(c.ctx(), h.Authenticator, func(ctx context.Context) (service.Principal, *api.Status) {
 		p, status := service.Authenticate(ctx, h.Authenticator, proofs)
 		if status == nil {
-			status = rights(p)
+			status = h.Access.Authorize(p, verb, who.kind, place, name)
 		}
 		if status == nil && watches {
 			status = service.SameRoles(before, p)

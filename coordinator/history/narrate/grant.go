@@ -138,7 +138,7 @@ func (n *Narrator) grantRow(c *change, id resource.TxID, t *tx, u *unit) history
 		Ending: instant(r.EndingMillis), Ended: endedAt(r), Evicted: r.Evicted, By: r.By, Reason: r.Reason, Revision: t.revision,
 	}
 	held := n.ready[id]
-	row.Ready, row.Signaled, row.Revision = instant(held.millis), instant(held.signaled), max(row.Revision, held.revision)
+	row.Ready, row.Signaled = instant(held.millis), instant(held.signaled)
 	row.Exits = exitsOf(id, t, u)
 	formOf := func(member int) (f form) {
 		if u != nil {
@@ -149,10 +149,15 @@ func (n *Narrator) grantRow(c *change, id resource.TxID, t *tx, u *unit) history
 	if u == nil || u.work == nil {
 		n.notePartial(id)
 	}
+	parts := false // the members have ended in parts
 	for _, m := range r.Members {
 		member := n.memberRow(m, formOf(m.Member))
 		member.Ended = endOn(n.freed[id], m.Node, row.Ended)
+		parts = parts || !member.Ended.IsZero()
 		row.Members = append(row.Members, member)
+	}
+	if !r.State.Terminal() || parts { // the key of readiness may be behind the end
+		row.Revision = max(row.Revision, held.revision)
 	}
 	for _, m := range r.LostMembers {
 		lost := n.memberRow(m.Placement, formOf(m.Member))
