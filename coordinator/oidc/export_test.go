@@ -17,10 +17,16 @@ func (c Config) Judge(claimsJSON []byte, now time.Time) (Person, error) {
 
 // Fetch asks the provider now.
 func (v *Verifier) Fetch(t testing.TB) {
-	if err := v.keys.fetch(t.Context()); err != nil {
+	if err := v.Ask(t); err != nil {
 		t.Error(err)
 	}
 }
+
+// Ask is Fetch with the error.
+func (v *Verifier) Ask(t testing.TB) error { return v.keys.fetch(t.Context()) }
+
+// MaxKeys is maxKeys.
+const MaxKeys = maxKeys
 
 // Eager lets tokens with an unknown key have the keys fetched at any time.
 func (v *Verifier) Eager() { v.keys.eager = 0 }

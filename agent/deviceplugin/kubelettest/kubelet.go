@@ -39,6 +39,10 @@ type Kubelet struct {
 	streams sync.WaitGroup
 	running context.Context
 
+	// allocating keeps lists from coming between the plugin's answer and the pod: on a busy
+	// machine such lists are apart by more than the short times of tests.
+	allocating sync.RWMutex
+
 	mu        sync.Mutex
 	changed   chan struct{} // closed when anything is another
 	resources map[string]*plugin
@@ -173,6 +177,8 @@ func (k *Kubelet) Register(_ context.Context, r *pluginapi.RegisterRequest) (*pl
 
 // List implements the PodResources API.
 func (k *Kubelet) List(context.Context, *podresources.ListPodResourcesRequest) (*podresources.ListPodResourcesResponse, error) {
+	k.allocating.RLock()
+	defer k.allocating.RUnlock()
 	out := &podresources.ListPodResourcesResponse{}
 	var err error
 	k.update(func() {
@@ -289,6 +295,8 @@ func (k *Kubelet) RunOn(name, resource string, units ...string) (Pod, error) {
 	k.mu.Unlock()
 	ctx, cancel := context.WithTimeout(k.running, patient)
 	defer cancel()
+	k.allocating.Lock()
+	defer k.allocating.Unlock()
 	r, err := p.client.Allocate(ctx, &pluginapi.AllocateRequest{ContainerRequests: []*pluginapi.ContainerAllocateRequest{{DevicesIds: units}}})
 	if err != nil {
 		return Pod{}, err
