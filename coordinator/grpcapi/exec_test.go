@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -62,8 +63,8 @@ func TestASessionOverGRPC(t *testing.T) {
 			[]*apiv1.ExecRequest{opening(&apiv1.ExecOpen{Namespace: "ml", Name: "train", Command: []string{"sh"}, Window: &apiv1.ExecWindow{Rows: 1 << 16}})},
 			"InvalidArgument window: 65536 rows",
 		},
-		"a signal that is none": {[]*apiv1.ExecRequest{opening(train), {Message: &apiv1.ExecRequest_Signal{Signal: 65}}}, "opened|output cat -u\n|Unavailable the session is lost, and its command is ended: signal: 65"},
-		"too much at once":      {[]*apiv1.ExecRequest{opening(train), input(strings.Repeat("x", 32<<10+1))}, "opened|output cat -u\n|Unavailable the session is lost, and its command is ended: input: 32769 bytes"},
+		"a signal that is none": {[]*apiv1.ExecRequest{opening(train), {Message: &apiv1.ExecRequest_Signal{Signal: 65}}}, "opened|Unavailable the session is lost, and its command is ended: signal: 65"},
+		"too much at once":      {[]*apiv1.ExecRequest{opening(train), input(strings.Repeat("x", 32<<10+1))}, "opened|Unavailable the session is lost, and its command is ended: input: 32769 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stream, err := jobs.Exec(bearing(t, "ml"))
@@ -101,6 +102,9 @@ func TestASessionOverGRPC(t *testing.T) {
 				case *apiv1.ExecAnswer_Exit:
 					all = append(all, fmt.Sprintf("exit %d %s", m.Exit.GetCode(), m.Exit.GetReason()))
 				}
+			}
+			if strings.HasPrefix(all[len(all)-1], "Unavailable") { // a lost session: the output may be missing
+				all = slices.DeleteFunc(all, func(answer string) bool { return strings.HasPrefix(answer, "output ") })
 			}
 			if got := strings.Join(all, "|"); !strings.HasPrefix(got, c.want) || strings.HasSuffix(c.want, "end") && got != c.want {
 				t.Errorf("got %q\nwant %q", got, c.want)
