@@ -19,6 +19,9 @@ import (
 // draw returns n mutations of the files of a package, for the tests of the package. Each
 // kind of mistake has the same chance, and a seed always draws the same.
 func draw(root, dir string, n int, seed uint64) ([]mutation, error) {
+	if n < 1 {
+		return nil, fmt.Errorf("-n is %d, and has to be at least 1", n)
+	}
 	names, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(dir), "*.go"))
 	if err != nil {
 		return nil, err

@@ -67,6 +67,9 @@ func TestADrawHasEachKindOfMistakeOnce(t *testing.T) {
 	if few, err := draw(dir, "p", 3, 1); err != nil || len(few) != 3 {
 		t.Errorf("%d mistakes, %v; want 3", len(few), err)
 	}
+	if _, err := draw(dir, "p", 0, 1); err == nil || !strings.Contains(err.Error(), "-n is 0") {
+		t.Errorf("no mistakes: %v", err)
+	}
 	if _, err := draw(dir, "q", 3, 1); err == nil || !strings.Contains(err.Error(), "-draw q: the folder has no Go code") {
 		t.Errorf("a folder without code: %v", err)
 	}

@@ -92,10 +92,10 @@ func run(out io.Writer, root string, all []mutation, jobs int, limit time.Durati
 		if p.err != nil {
 			return 0, p.err
 		}
-		p.print(out, m)
 		if p.outcome == survived && m.equivalent != "" {
 			p.outcome = explained
 		}
+		p.print(out, m)
 		counts[p.outcome]++
 	}
 	noticed := counts[killed] + counts[hung]
@@ -166,7 +166,7 @@ func (p planted) print(out io.Writer, m mutation) {
 	switch {
 	case p.outcome == invalid:
 		fmt.Fprintln(out, p.text)
-	case p.outcome == survived && m.equivalent != "":
+	case p.outcome == explained:
 		fmt.Fprintf(out, "               equivalent: %s\n", m.equivalent)
 	}
 }
