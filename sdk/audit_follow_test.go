@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,6 +21,7 @@ import (
 
 // register answers questions about the audit from a list of entries, two a page.
 type register struct {
+	mu      sync.Mutex
 	entries []api.AuditEntry // newest first
 	fails   []int            // codes of the next answers
 	asked   []string         // the queries
@@ -30,6 +32,8 @@ type register struct {
 // RoundTrip implements http.RoundTripper.
 func (r *register) RoundTrip(q *http.Request) (*http.Response, error) {
 	w := httptest.NewRecorder()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.asked = append(r.asked, q.URL.Query().Get("person"))
 	if len(r.broken) > 0 {
 		err := r.broken[0]
@@ -69,8 +73,17 @@ func (r *register) RoundTrip(q *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
+// fail has the next answers be these codes.
+func (r *register) fail(codes ...int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.fails = codes
+}
+
 // add adds an entry of a request that began some time ago.
 func (r *register) add(n int, ago time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	at := time.Now().Add(-ago).UTC()
 	e := api.AuditEntry{ID: fmt.Sprintf("%d-%03d", at.UnixMilli(), n), Time: at.Format("2006-01-02T15:04:05.000Z07:00"), Name: fmt.Sprint("e", n)}
 	r.entries = append(r.entries, e)
@@ -103,13 +116,13 @@ func TestFollowAudit(t *testing.T) {
 		steps := []func(){
 			func() { r.add(5, 0); r.add(6, 0) },
 			func() { r.add(7, 30*time.Second) }, // its request took long
-			func() { r.fails = []int{503, 429} },
+			func() { r.fail(503, 429) },
 			func() {
 				for n := 8; n < 13; n++ { // more than a page
 					r.add(n, time.Second)
 				}
 			},
-			func() { r.fails = []int{401} },
+			func() { r.fail(401) },
 		}
 		done := make(chan struct{})
 		go func() {

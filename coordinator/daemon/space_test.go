@@ -224,12 +224,16 @@ func objectOf(path string) string {
 	return strings.Join(parts[:min(named, len(parts))], "/")
 }
 
-// judgeAll judges the requests about different objects at the same time.
+// judgeAll judges the requests about different objects at the same time, and apart from these
+// the requests that do not need the store: after some seconds the leader gives up its office.
 func (s onStore) judgeAll(all []storeRequest, code func(storeRequest) int, reason, says string) {
 	s.t.Helper()
 	objects := map[string][]storeRequest{}
 	for _, r := range all {
 		object := objectOf(r.path)
+		if r.unasked {
+			object = r.method + " " + r.path
+		}
 		objects[object] = append(objects[object], r)
 	}
 	var wg sync.WaitGroup

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -77,21 +78,38 @@ func newHall(t *testing.T) *hall {
 	return h
 }
 
-// ask sends a request beside the test; the recorder is complete once all goroutines
-// have stopped moving or have ended.
-func (h *hall) ask(token, method, path string, body io.Reader) *httptest.ResponseRecorder {
+// asked is the answer to a request beside the test, nil before the answer.
+type asked struct {
+	atomic.Pointer[httptest.ResponseRecorder]
+}
+
+// code is the code of the answer, 0 before the answer.
+func (a *asked) code() int {
+	if w := a.Load(); w != nil {
+		return w.Code
+	}
+	return 0
+}
+
+// ask sends a request beside the test, and returns once all goroutines have stopped moving or
+// have ended.
+func (h *hall) ask(token, method, path string, body io.Reader) *asked {
 	r := httptest.NewRequestWithContext(h.ctx, method, path, body)
 	r.Header.Set("Authorization", "Bearer "+token)
 	r.Header.Set("Content-Type", "application/json")
-	w := httptest.NewRecorder()
-	w.Code = 0
-	go h.ServeHTTP(w, r)
+	a := &asked{}
+	go func() {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		a.Store(w)
+	}()
 	synctest.Wait()
-	return w
+	return a
 }
 
-func answerOf(w *httptest.ResponseRecorder) string {
-	if w.Code == 0 {
+func answerOf(a *asked) string {
+	w := a.Load()
+	if w == nil {
 		return "none yet"
 	}
 	var status api.Status
@@ -105,7 +123,7 @@ func answerOf(w *httptest.ResponseRecorder) string {
 func TestAFloodOfOneTenantKeepsNobodyElseOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHall(t)
-		var flood []*httptest.ResponseRecorder
+		var flood []*asked
 		for range 300 {
 			flood = append(flood, h.ask("ml-team", "GET", "/api/v1/nodes/n", nil))
 		}
@@ -126,7 +144,7 @@ func TestAFloodOfOneTenantKeepsNobodyElseOut(t *testing.T) {
 		}
 		served := 0
 		for _, w := range flood {
-			if w.Code == http.StatusOK {
+			if w.code() == http.StatusOK {
 				served++
 			}
 		}
@@ -153,7 +171,7 @@ func TestRequestsThatLastAreBoundedAndTakeNoSeat(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := newHall(t)
-				ask := func(token, path string) *httptest.ResponseRecorder {
+				ask := func(token, path string) *asked {
 					if !c.slow {
 						return h.ask(token, c.method, path, nil)
 					}
@@ -162,7 +180,7 @@ func TestRequestsThatLastAreBoundedAndTakeNoSeat(t *testing.T) {
 					return h.ask(token, c.method, path, body)
 				}
 				for i := range c.most {
-					if w := ask("ml-team", c.path); w.Code/100 > 2 {
+					if w := ask("ml-team", c.path); w.code()/100 > 2 {
 						t.Fatalf("request %d gets %s", i, answerOf(w))
 					}
 				}
@@ -170,7 +188,7 @@ func TestRequestsThatLastAreBoundedAndTakeNoSeat(t *testing.T) {
 					t.Errorf("one more gets %q, want %q", got, c.want)
 				}
 				other := ask("speech", strings.Replace(c.path, "ml-team", "speech", 1))
-				if other.Code/100 > 2 {
+				if other.code()/100 > 2 {
 					t.Errorf("another tenant gets %s", answerOf(other))
 				}
 				close(h.let)
@@ -180,7 +198,7 @@ func TestRequestsThatLastAreBoundedAndTakeNoSeat(t *testing.T) {
 				h.end()
 				synctest.Wait()
 				h.ctx, h.end = context.WithCancel(t.Context())
-				if w := ask("ml-team", c.path); w.Code/100 > 2 {
+				if w := ask("ml-team", c.path); w.code()/100 > 2 {
 					t.Errorf("after all have ended one gets %s", answerOf(w))
 				}
 				h.end()
@@ -199,7 +217,7 @@ func TestACreationTakesItsTurnWithItsBody(t *testing.T) {
 		late := h.ask("ml-team", "GET", "/api/v1/nodes/n", nil)
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
-		if late.Code != http.StatusServiceUnavailable {
+		if late.code() != http.StatusServiceUnavailable {
 			t.Errorf("beside 192 creations a get gets %s", answerOf(late))
 		}
 		h.end()

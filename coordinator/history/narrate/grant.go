@@ -83,9 +83,14 @@ func (n *Narrator) Live() []history.Grant {
 	return live
 }
 
+// isLate reports whether the key of readiness was made behind the end of a transaction.
+func (r ready) isLate(t *tx) bool {
+	return t != nil && t.record.State.Terminal() && r.created > t.revision
+}
+
 // tellTx makes the rows of a transaction that has changed. A record that had ended before
-// makes a row again only for the instants of freed nodes: the commit of the next holder may
-// write these behind the end.
+// makes a row again only for the instants of freed nodes and for a late key: the commit of the
+// next holder may write both behind the end.
 func (n *Narrator) tellTx(c *change, id resource.TxID) {
 	before, t := c.txs[id], n.txs[id]
 	if t == nil {
@@ -93,12 +98,12 @@ func (n *Narrator) tellTx(c *change, id resource.TxID) {
 	}
 	u := n.unitOf(c, t)
 	if before != nil && before.record.State.Terminal() {
-		if u = cmp.Or(u, n.ended[id]); c.freed[id] && u != nil {
+		if u = cmp.Or(u, n.ended[id]); c.behind[id] && u != nil {
 			n.out.grants.put(id, n.grantRow(c, id, t, u))
 		}
 		return
 	}
-	if t.record.State.Terminal() && len(t.record.Members) > 1 {
+	if _, held := n.ready[id]; t.record.State.Terminal() && (len(t.record.Members) > 1 || !held) {
 		if n.ended == nil {
 			n.ended = map[resource.TxID]*unit{}
 		}
@@ -156,7 +161,7 @@ func (n *Narrator) grantRow(c *change, id resource.TxID, t *tx, u *unit) history
 		parts = parts || !member.Ended.IsZero()
 		row.Members = append(row.Members, member)
 	}
-	if !r.State.Terminal() || parts { // the key of readiness may be behind the end
+	if !r.State.Terminal() || parts || held.isLate(t) { // the key of readiness may be behind the end
 		row.Revision = max(row.Revision, held.revision)
 	}
 	for _, m := range r.LostMembers {

@@ -122,3 +122,36 @@ func TestAReplacementOfMembersThatDiffer(t *testing.T) {
 		t.Errorf("the selector is %s", selector)
 	}
 }
+
+// TestAKeyOfReadinessBehindTheEnd: the write of the key was refused, because the grant had
+// ended, and the commit of the next holder carries the key. A narrator with a later begin gives
+// the same row.
+func TestAKeyOfReadinessBehindTheEnd(t *testing.T) {
+	k, u, rec := newKeys(), unit(), committed(5)
+	u.TxID = tx
+	k.write(record.MustPutRecord(u.Path().Key(), u), record.MustPutRecord(record.TxKey(tx), rec))
+	rec.State, rec.EndingMillis, rec.EndedMillis = grant.RecordReleased, began+10_000, began+65_000
+	k.write(record.MustPutRecord(record.TxKey(tx), rec), record.Delete(u.Path().Key()))
+	end, ended := k.n.Take().Grants, k.at
+	ready := record.Ready{AtMillis: began + 6000, Freed: []record.FreedNode{{Node: "n1", AtMillis: began + 65_000}}}
+	key := record.MustPutRecord(record.ReadyKey(tx), ready)
+	k.write(key)
+	want := end[0]
+	want.Ready, want.Revision = at(6), k.at
+	followed := k.n.Take().Grants
+	if d := cmp.Diff([]history.Grant{want}, followed); d != "" || k.n.IsPartial(tx) {
+		t.Errorf("behind the end, without the unit's request %t (-want +got)\n%s", k.n.IsPartial(tx), d)
+	}
+	whole := narrate.New("prod")
+	whole.LoadAll([]record.KV{
+		{Key: record.TxKey(tx), Value: record.MustEncode(rec), CreateRev: 2, ModRev: ended}, {Key: key.Key, Value: key.Value, CreateRev: k.at, ModRev: k.at},
+	}, k.at)
+	read := whole.Take().Grants
+	if len(read) != 1 || !read[0].Ready.Equal(at(6)) || read[0].Revision != want.Revision {
+		t.Errorf("a narrator with a later begin: %+v, want the instant and the revision of %+v", read, want)
+	}
+	k.write(record.MustPutRecord(record.ReadyKey(tx), ready))
+	if again := k.n.Take().Grants; len(again) != 1 || again[0].Revision != k.at {
+		t.Errorf("the key is written again: %+v, want the row at revision %d", again, k.at)
+	}
+}

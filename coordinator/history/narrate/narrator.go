@@ -25,7 +25,7 @@ type Narrator struct {
 	of    map[resource.UnitUID]map[resource.TxID]bool
 	ready map[resource.TxID]ready
 	freed map[resource.TxID][]record.FreedNode // of the same keys
-	ended map[resource.TxID]*unit              // as at the end of grants of several members, for rows behind the end
+	ended map[resource.TxID]*unit              // as at the end of grants, for rows behind the end
 	// partial are grants with rows from before the request of their unit was known, or after.
 	partial map[resource.TxID]bool
 	places  map[string]place // the places in the order, by the unit's path
@@ -121,7 +121,7 @@ type change struct {
 	waits  map[string]place
 	jobs   map[string]*job
 	txs    map[resource.TxID]*tx
-	freed  map[resource.TxID]bool // with other instants of freed nodes
+	behind map[resource.TxID]bool // with a new key of readiness, also behind the end
 	nodes  map[resource.NodeID]*node
 	quotas map[string]*quota
 	owned  map[string]bool // namespaces whose owner has changed

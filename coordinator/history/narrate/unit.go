@@ -26,6 +26,7 @@ type ready struct {
 	millis   int64
 	signaled int64
 	revision resource.Revision
+	created  resource.Revision // of the key's first write
 }
 
 // place is a unit's place in the order; the zero value: none.
@@ -124,14 +125,14 @@ func (n *Narrator) takeReady(c *change, e record.Event) error {
 	if err != nil {
 		return err
 	}
-	n.ready[id] = ready{rec.AtMillis, rec.SignaledMillis, e.KV.ModRev}
+	n.ready[id] = ready{rec.AtMillis, rec.SignaledMillis, e.KV.ModRev, e.KV.CreateRev}
 	c.note(instant(rec.AtMillis))
 	c.note(instant(rec.SignaledMillis))
-	if !slices.Equal(n.freed[id], rec.Freed) {
-		if c.freed == nil {
-			c.freed = map[resource.TxID]bool{}
+	if !slices.Equal(n.freed[id], rec.Freed) || n.ready[id].isLate(n.txs[id]) {
+		if c.behind == nil {
+			c.behind = map[resource.TxID]bool{}
 		}
-		c.freed[id] = true
+		c.behind[id] = true
 	}
 	delete(n.freed, id)
 	for _, f := range rec.Freed {

@@ -20,9 +20,6 @@ type Fault struct {
 	Detail string // the amounts, with what they should be
 }
 
-// String is the fault in a sentence.
-func (f Fault) String() string { return fmt.Sprintf("%s %s: %s", f.Check, f.Key, f.Detail) }
-
 // most bounds the faults of a check.
 const most = 100
 
