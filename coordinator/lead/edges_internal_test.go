@@ -331,17 +331,6 @@ func TestABannedNodeTakesNoWorkOfTheNextLeader(t *testing.T) {
 	}
 }
 
-// TestTheMirrorLeavesTombstonesOut: they hold nothing.
-func TestTheMirrorLeavesTombstonesOut(t *testing.T) {
-	held := grant.Grant{Tx: transaction(1), State: grant.Held, Members: []grant.Member{{Assignment: cpuOf("lost")}}}
-	over := grant.Grant{Tx: transaction(2), State: grant.Tombstone, Members: held.Members}
-	var alone, both mirror
-	alone.reset([]grant.Grant{held}, 0)
-	if both.reset([]grant.Grant{held, over}, 0); both.sum != alone.sum || both.sum == 0 {
-		t.Errorf("with a tombstone the sum is %x, without %x", both.sum, alone.sum)
-	}
-}
-
 // TestTwoMembersWithOneAssignment are a lie of their node.
 func TestTwoMembersWithOneAssignment(t *testing.T) {
 	x := newScene(t)

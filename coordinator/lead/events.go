@@ -71,7 +71,7 @@ func (l *Leader) onOccupied(n *node, e grant.Occupied) {
 		return
 	}
 	before, could, sick, nominated := n.view.Free, n.offers(), n.health, n.nominated()
-	n.mirror.reset(e.Occupancy.Grants, e.LedgerHash)
+	n.mirror.Reset(e.Occupancy.Grants, e.LedgerHash)
 	grown, rejoins := n.view.Grown(), n.rejoins
 	l.setOccupancy(n, e.Occupancy)
 	if rejoins && n.quarantine == "" { // commands were left out meanwhile
@@ -102,7 +102,7 @@ func (l *Leader) connected(e StreamOpened) {
 	n.isolate(Clip(e.Quarantine))
 	l.noteQuarantine(n)
 	l.onAgentReturned(n)
-	n.mirror.reset(e.Occupancy.Grants, e.LedgerHash)
+	n.mirror.Reset(e.Occupancy.Grants, e.LedgerHash)
 	l.setOccupancy(n, e.Occupancy)
 	l.setReady(n)
 	if l.mayLog(n) {
@@ -222,7 +222,7 @@ func (l *Leader) replied(e grant.Replied) {
 	e.Reasons = clipReasons(e.Reasons)
 	bad := l.judgeReply(n, a, &e)
 	if bad == nil || bad.reason != violationTooMany {
-		n.mirror.heard(e) // a bad answer too: the agent's ledger sum includes it
+		n.mirror.Heard(e) // a bad answer too: the agent's ledger sum includes it
 	}
 	if bad != nil {
 		l.dropAnswer(n, a, bad)

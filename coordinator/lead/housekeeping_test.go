@@ -100,9 +100,9 @@ func TestADifferenceIsActedOnWhenItLasts(t *testing.T) {
 	for i, c := range []struct {
 		astray, asks bool
 	}{{true, false}, {false, false}, {true, false}, {true, true}, {true, false}, {true, true}} {
-		n.mirror.told = n.mirror.sum
+		n.mirror.Told = n.mirror.Sum
 		if c.astray {
-			n.mirror.told++
+			n.mirror.Told++
 		}
 		x.clear()
 		if x.do(x.audit); slices.Contains(x.commands(), "n1 Resync") != c.asks {
@@ -114,7 +114,7 @@ func TestADifferenceIsActedOnWhenItLasts(t *testing.T) {
 		"not connected": func() { n.connected = false },
 	} {
 		leaveOut()
-		n.mirror.told, x.nodes["n2"].mirror.told = n.mirror.sum+1, x.nodes["n2"].mirror.sum+1
+		n.mirror.Told, x.nodes["n2"].mirror.Told = n.mirror.Sum+1, x.nodes["n2"].mirror.Sum+1
 		x.do(x.audit)
 		x.clear()
 		if x.do(x.audit); !slices.Equal(x.commands(), []string{"n2 Resync"}) {

@@ -81,7 +81,7 @@ func (x *idleScene) reports(id resource.NodeID) {
 	n := x.nodes[id]
 	x.give(NodeFacts{
 		Node: id, Leased: true, Status: record.KV{Key: record.NodeStatusKey(id), Value: record.MustEncode(record.NodeStatus{Work: x.work[id]}), ModRev: x.at},
-		Observed: n.observed.revision, Lost: n.lost.revision,
+		Observed: n.observed.revision, Lost: n.lost.Revision,
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/musterd/muster/coordinator/lead/hosts"
 	"github.com/musterd/muster/fit"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
@@ -34,20 +35,10 @@ const (
 // maxHolds is the most transactions of one node that a leader keeps.
 const maxHolds = 1 << 14
 
-// holds reports whether an agent in this state has something for a transaction.
-func holds(s grant.State) bool {
-	switch s {
-	case grant.Reserved, grant.Held, grant.Evicting, grant.Stopping, grant.Waiting:
-		return true
-	case grant.None, grant.No, grant.Tombstone:
-	}
-	return false
-}
-
 // judgeReply compares an answer with the request to its node; nil: the answer
 // counts.
 func (l *Leader) judgeReply(n *node, a *attempt, e *grant.Replied) *lie {
-	if !holds(e.State) {
+	if !hosts.Holds(e.State) {
 		return nil
 	}
 	id := n.view.ID

@@ -96,7 +96,7 @@ func (v *view) loadNodes(kvs []record.KV) error {
 			v.node(key.ID).observed.load(kv)
 		}
 		if key.Part == record.NodeLostPart {
-			v.node(key.ID).lost.load(kv)
+			v.node(key.ID).lost.Load(kv)
 		}
 		if key.Part != record.NodeSpecPart {
 			continue

@@ -45,17 +45,17 @@ func (l *Leader) writeLost(n *node) {
 	k := &n.lost
 	reports := shown.ReportsLost(n.said.Conditions)
 	switch {
-	case !reports && k.revision == 0 && !k.odd, k.writing, n.specRev == 0:
+	case !reports && k.Revision == 0 && !k.Odd, k.Writing, n.specRev == 0:
 		return
 	case !n.connected && l.post.Now().Sub(l.post.Elected()) < observedHold: // the agent's stream may have the device as healthy
 		return
 	}
 	next := loss.Next(k.NodeLost, l.heldOn(n))
-	if next.IsEmpty() && k.revision == 0 {
-		k.load(record.KV{})
+	if next.IsEmpty() && k.Revision == 0 {
+		k.Load(record.KV{})
 		return
 	}
-	if next.Equal(k.NodeLost) && !k.odd || !l.observedPace.Take(l.post.Now(), observedRate) {
+	if next.Equal(k.NodeLost) && !k.Odd || !l.observedPace.Take(l.post.Now(), observedRate) {
 		return
 	}
 	l.submitLost(n, next)
@@ -69,24 +69,24 @@ func (l *Leader) submitLost(n *node, next record.NodeLost) {
 		op = record.MustPutRecord(key, next)
 		value = op.Value
 	}
-	of.beginWrite()
+	of.BeginWrite()
 	l.post.Settle(post.Decision{
-		Compares: []record.Compare{record.ModRevIs(record.NodeSpecKey(n.view.ID), n.specRev), record.ModRevIs(key, of.revision)},
+		Compares: []record.Compare{record.ModRevIs(record.NodeSpecKey(n.view.ID), n.specRev), record.ModRevIs(key, of.Revision)},
 		Ops:      []record.Op{op},
 		Done: func(outcome txn.Outcome, rev resource.Revision, _ error) {
 			switch {
 			case outcome == txn.Landed && value == nil:
-				of.load(record.KV{})
+				of.Load(record.KV{})
 				return
 			case outcome == txn.Landed:
-				of.load(record.KV{Key: key, Value: value, ModRev: rev})
+				of.Load(record.KV{Key: key, Value: value, ModRev: rev})
 				return
 			}
 			l.post.Read(key, func(kv record.KV, found bool, _ resource.Revision) { // the next second tries again
 				if !found {
 					kv = record.KV{}
 				}
-				of.load(kv)
+				of.Load(kv)
 			})
 		},
 	}, key, func(stored []byte, found bool) bool { return found == (value != nil) && bytes.Equal(stored, value) })

@@ -45,7 +45,7 @@ func (x *scene) reports(at resource.Revision, uuids ...string) {
 	x.hear(grant.HealthChanged{Node: "n1", Health: health})
 	x.give(NodeFacts{
 		Node: "n1", Leased: true, Status: record.KV{Key: record.NodeStatusKey("n1"), Value: record.MustEncode(status), ModRev: at},
-		Observed: n.observed.revision, Lost: n.lost.revision,
+		Observed: n.observed.revision, Lost: n.lost.Revision,
 	})
 }
 
@@ -128,7 +128,7 @@ func TestTheKeyOfLostDevicesIsTheLeadersAlone(t *testing.T) {
 				}
 				key := record.NodeLostKey("n1")
 				n := x.nodes["n1"]
-				x.give(NodeFacts{Node: "n1", Leased: true, Status: record.KV{Key: record.NodeStatusKey("n1"), Value: record.MustEncode(n.said.NodeStatus), ModRev: 101}, Observed: n.observed.revision, Lost: n.lost.revision})
+				x.give(NodeFacts{Node: "n1", Leased: true, Status: record.KV{Key: record.NodeStatusKey("n1"), Value: record.MustEncode(n.said.NodeStatus), ModRev: 101}, Observed: n.observed.revision, Lost: n.lost.Revision})
 				op := record.Put(key, value)
 				if value == nil {
 					op = record.Delete(key)
@@ -165,7 +165,7 @@ func TestALostKeyWithoutAnAnswerIsReadAgain(t *testing.T) {
 			}
 			x.loses(lands)
 			x.seconds(4)
-			if r, rev := x.lostOn("n1"); len(r.Lost) != 1 || x.nodes["n1"].lost.revision != rev || !x.nodes["n1"].lost.Equal(r) {
+			if r, rev := x.lostOn("n1"); len(r.Lost) != 1 || x.nodes["n1"].lost.Revision != rev || !x.nodes["n1"].lost.Equal(r) {
 				t.Errorf("stored %+v at %d, the leader has %+v", r, rev, x.nodes["n1"].lost)
 			}
 		})

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/coordinator/lead/breaker"
+	"github.com/musterd/muster/coordinator/lead/hosts"
 
 	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/coordinator/lead/post"
@@ -33,7 +34,7 @@ type node struct {
 	revision     resource.Revision // of the registration; 0 = not registered
 	host         grant.Host
 	reservations map[resource.TxID]*reservation
-	mirror       mirror
+	mirror       hosts.Mirror
 	health       map[int]grant.DeviceHealth // by index; devices that are ok are left out
 	// kubeletPool is the operators' part of the kubelet's pool that the agent follows.
 	kubeletPool    grant.KubeletPool
@@ -79,7 +80,7 @@ type node struct {
 	// observed is the leader's observation for readers.
 	observed observed
 	// lost are the held devices that are lost, as readers have them.
-	lost lostKey
+	lost hosts.LostKey
 	// changes are operators' changes. The first is under way and the others wait,
 	// because each compares the revision that its predecessor writes.
 	changes []func()
@@ -87,7 +88,7 @@ type node struct {
 }
 
 func newNode(id resource.NodeID, state *cluster.State, occupancy *occupancyNews) *node {
-	n := &node{view: cluster.Node{ID: id}, state: state, occupancy: occupancy, reservations: map[resource.TxID]*reservation{}, mirror: mirror{prints: map[resource.TxID]uint64{}}}
+	n := &node{view: cluster.Node{ID: id}, state: state, occupancy: occupancy, reservations: map[resource.TxID]*reservation{}, mirror: hosts.Mirror{Prints: map[resource.TxID]uint64{}}}
 	state.Insert(&n.view)
 	n.admit()
 	return n

@@ -52,7 +52,7 @@ func (n *node) setBan(b *record.Ban) { n.ban = b }
 // setFollowed takes over what the coordinator's cache of the store has.
 func (n *node) setFollowed(f NodeFacts) {
 	n.observed.follow(f.Observed)
-	n.lost.follow(f.Lost)
+	n.lost.Follow(f.Lost)
 	n.leased, n.lease, n.identity, n.ban, n.outdated = f.Leased, f.Lease, f.Identity, f.Ban, shown.Outdated(f.Outdated)
 	n.judgeQuarantine()
 }

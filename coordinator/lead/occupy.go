@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/coordinator/cluster"
+	"github.com/musterd/muster/coordinator/lead/hosts"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
@@ -110,7 +111,7 @@ func (l *Leader) recordedParts(a *attempt) []cluster.Part {
 		vote, _ := a.machine.Vote(id)
 		members := vote.Members
 		if n := l.nodes[id]; n != nil {
-			members = membersOn(n.view.Host, members)
+			members = hosts.MembersOn(n.view.Host, members)
 		}
 		for _, m := range members {
 			parts = append(parts, cluster.Part{Node: id, Assignment: m.Assignment})

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/musterd/muster/coordinator/lead/hosts"
 	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
@@ -107,7 +108,7 @@ func (n *node) rebuild(out *post.Post) {
 			if h.rank() != rank {
 				continue
 			}
-			h.members = membersOn(n.view.Host, h.members)
+			h.members = hosts.MembersOn(n.view.Host, h.members)
 			h.taken = n.take(h.members)
 			switch {
 			case h.taken != nil:
@@ -130,7 +131,7 @@ func (n *node) rebuild(out *post.Post) {
 func (n *node) takeSurplus(txs []resource.TxID) {
 	for _, tx := range txs {
 		if h := n.reservations[tx]; len(h.surplus) > 0 {
-			h.surplus = membersOn(n.view.Host, h.surplus)
+			h.surplus = hosts.MembersOn(n.view.Host, h.surplus)
 			h.taken = append(h.taken, n.takePresent(h.surplus)...)
 		}
 	}
@@ -235,14 +236,14 @@ func (n *node) fillWaiting() {
 // transaction does not fit any more.
 func (n *node) confirm(tx resource.TxID, members, surplus []grant.Member, waiting bool, out *post.Post) (freed bool) {
 	h := n.reservationOf(tx)
-	same := h.taken != nil && !h.recorded && h.waiting == waiting && slices.EqualFunc(h.members, members, equalMember) && slices.EqualFunc(h.surplus, surplus, equalMember)
+	same := h.taken != nil && !h.recorded && h.waiting == waiting && slices.EqualFunc(h.members, members, hosts.EqualMember) && slices.EqualFunc(h.surplus, surplus, hosts.EqualMember)
 	waited := h.waiting
 	n.occupancy.noteReservation(n.view.ID, tx, waited || waiting)
 	h.confirmed, h.recorded, h.waiting = true, false, waiting
 	if same {
 		return false
 	}
-	freed = len(h.members) > 0 && (h.taken == nil || !slices.EqualFunc(h.members, members, equalMember)) || len(h.surplus) > 0
+	freed = len(h.members) > 0 && (h.taken == nil || !slices.EqualFunc(h.members, members, hosts.EqualMember)) || len(h.surplus) > 0
 	if h.taken != nil && n.view.Free != nil {
 		n.giveBack(h.taken)
 		h.taken = nil
@@ -266,8 +267,4 @@ func (n *node) confirm(tx resource.TxID, members, surplus []grant.Member, waitin
 	}
 	n.followLimit()
 	return freed
-}
-
-func equalMember(a, b grant.Member) bool {
-	return a.Index == b.Index && a.Assignment.Equal(b.Assignment)
 }

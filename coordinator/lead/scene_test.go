@@ -9,6 +9,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/admission"
+	"github.com/musterd/muster/coordinator/lead/hosts"
 	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store/mem"
@@ -220,7 +221,7 @@ func (x *scene) reply(u *unit, state grant.State) grant.Replied {
 	id := u.attempt.machine.Nodes()[0]
 	n := x.nodes[id]
 	e := grant.Replied{Node: id, Tx: u.attempt.machine.ID(), Incarnation: n.incarnation, Revision: n.revision, State: state}
-	if h := n.reservations[e.Tx]; h != nil && holds(state) {
+	if h := n.reservations[e.Tx]; h != nil && hosts.Holds(state) {
 		e.Members = h.members
 	}
 	return e
@@ -236,7 +237,7 @@ func (x *scene) says(u *unit, state grant.State) {
 		e := x.reply(u, state)
 		n := x.nodes[id]
 		e.Node, e.Incarnation, e.Revision = id, n.incarnation, n.revision
-		if h := n.reservations[e.Tx]; h != nil && holds(state) {
+		if h := n.reservations[e.Tx]; h != nil && hosts.Holds(state) {
 			e.Members = h.members
 		}
 		x.hear(e)

@@ -79,7 +79,7 @@ var table = map[string]row{
 	"coordinator/rendezvous": {layer: decision},
 	"coordinator/loss":       {layer: decision, neighbours: []string{"coordinator/record"}},
 	"coordinator/lead": {layer: decision, neighbours: []string{
-		"coordinator/admission", "coordinator/ceiling", "coordinator/cluster", "coordinator/count", "coordinator/decisions", "coordinator/idle", "coordinator/lead/breaker", "coordinator/lead/charges", "coordinator/lead/desk", "coordinator/lead/edit", "coordinator/lead/form", "coordinator/lead/measured", "coordinator/lead/post", "coordinator/lead/refusal", "coordinator/lead/vacancy", "coordinator/lead/work", "coordinator/loss", "coordinator/life", "coordinator/mix", "coordinator/pace", "coordinator/place", "coordinator/preempt", "coordinator/queue", "coordinator/queue/rule", "coordinator/rendezvous",
+		"coordinator/admission", "coordinator/ceiling", "coordinator/cluster", "coordinator/count", "coordinator/decisions", "coordinator/idle", "coordinator/lead/breaker", "coordinator/lead/charges", "coordinator/lead/desk", "coordinator/lead/edit", "coordinator/lead/form", "coordinator/lead/hosts", "coordinator/lead/measured", "coordinator/lead/post", "coordinator/lead/refusal", "coordinator/lead/vacancy", "coordinator/lead/work", "coordinator/loss", "coordinator/life", "coordinator/mix", "coordinator/pace", "coordinator/place", "coordinator/preempt", "coordinator/queue", "coordinator/queue/rule", "coordinator/rendezvous",
 		"coordinator/quota", "coordinator/quota/quotajson", "coordinator/record", "coordinator/sched", "coordinator/shown", "coordinator/topology", "coordinator/txn", "coordinator/whatif", "coordinator/why", "coordinator/window", "fit",
 	}},
 	"coordinator/capture":       {layer: decision, neighbours: []string{"coordinator/lead", "coordinator/lead/edit", "coordinator/mix", "coordinator/record", "coordinator/sched"}},
@@ -93,6 +93,7 @@ var table = map[string]row{
 	"coordinator/lead/form":     {layer: decision, neighbours: []string{"coordinator/place", "coordinator/quota", "coordinator/record", "coordinator/topology"}},
 	"coordinator/lead/entries":  {layer: decision, neighbours: []string{"coordinator/record"}},
 	"coordinator/lead/desk":     {layer: decision, neighbours: []string{"coordinator/lead/post", "coordinator/record"}},
+	"coordinator/lead/hosts":    {layer: decision, neighbours: []string{"coordinator/record", "fit"}},
 	"coordinator/lead/work":     {layer: decision, neighbours: []string{"coordinator/lead/post", "coordinator/txn"}},
 	"coordinator/lead/post":     {layer: decision, neighbours: []string{"coordinator/ceiling", "coordinator/lead/entries", "coordinator/record", "coordinator/txn"}},
 	"coordinator/lead/charges": {layer: decision, neighbours: []string{
