@@ -32,11 +32,11 @@ type accountWords struct{ *Leader }
 
 // Held says why a unit cannot be tried now.
 func (w accountWords) Held(path string) decisions.Evidence {
-	u := w.units[path]
+	u := w.work.units[path]
 	switch {
 	case u == nil || u.life.IsBeingWritten() || u.attempt != nil:
-	case u.adopting != nil:
-		return decisions.Evidence{Why: decisions.AwaitsVictims, Subject: string(u.adopting.tx)}
+	case u.adopting != "":
+		return decisions.Evidence{Why: decisions.AwaitsVictims, Subject: string(u.adopting)}
 	case u.life.Phase() == work.Resting:
 		return decisions.Evidence{Why: decisions.InBackoff, Until: u.rested.UnixMilli()}
 	case standingOf(u) == rule.Waits && w.isHeldByQueue(u):

@@ -49,7 +49,7 @@ func (l *Leader) adoptFrom(live []recovered, decided map[resource.TxID]bool) {
 		d := l.adoptions[tx]
 		slices.SortFunc(d.victims, byPath)
 		if d.unit != nil {
-			d.unit.beginAdoption(d)
+			d.unit.beginAdoption(d.tx)
 		}
 	}
 }
@@ -60,7 +60,7 @@ func (l *Leader) waiterOf(tx resource.TxID) *unit {
 	if err != nil {
 		return nil
 	}
-	for _, u := range l.units {
+	for _, u := range l.work.units {
 		if u.record.UID == uid && u.waiting() && u.attempt == nil {
 			if u.gathers() {
 				return nil // its group is placed anew as one
@@ -88,7 +88,7 @@ func (l *Leader) awaitAdoptions() {
 // a driver, which is fenced. (Agents resolve RESERVED grants by themselves and
 // leave WAITING grants to the new leader.) An attempt of this epoch has ended.
 func (l *Leader) onPromise(n *node, g grant.Grant) {
-	if g.State != grant.Waiting && g.State != grant.Reserved || g.Epoch > l.post.Epoch() || l.attempts[g.Tx] != nil {
+	if g.State != grant.Waiting && g.State != grant.Reserved || g.Epoch > l.post.Epoch() || l.work.attempts[g.Tx] != nil {
 		return
 	}
 	if g.Epoch == l.post.Epoch() {
@@ -151,7 +151,8 @@ func (l *Leader) adopt(d *adoption) {
 	}
 	// Nobody else takes the place of its equals.
 	claims = claims || slices.ContainsFunc(d.victims, func(v *attempt) bool { return v.unit.record.Priority >= u.record.Priority })
-	a := &attempt{unit: u, charges: sched.WithModels(u.charges, models), begun: l.post.Now(), noticed: noticeOf(d.victims), victims: d.victims, claims: claims, held: map[resource.NodeID]bool{}}
+	a := newAttempt(u, sched.WithModels(u.charges, models), l.post.Now())
+	a.takePreemption(d.victims, claims)
 	var nodes []resource.NodeID
 	for _, node := range slices.Sorted(maps.Keys(d.found)) {
 		nodes = append(nodes, node)
@@ -212,9 +213,10 @@ func (l *Leader) placesOf(d *adoption) (resource.NodeID, error) {
 }
 
 // abandon fences a transaction that no leader drives. Then the agents free its
-// promises, and its victims end without a preemptor.
+// promises, and its victims end without a preemptor. An adoption that is over stays so; nil
+// is one.
 func (l *Leader) abandon(d *adoption) {
-	if d.over || l.adoptions[d.tx] != d {
+	if d == nil || d.over || l.adoptions[d.tx] != d {
 		return
 	}
 	d.over = true

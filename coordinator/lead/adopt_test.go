@@ -46,8 +46,8 @@ func TestWhichPreemptionsAreTakenOver(t *testing.T) {
 	}
 	x.put(record.TxKey(by), record.MustEncode(record.Tx{State: grant.RecordAborted, Epoch: x.post.Epoch(), UnitUID: b.record.UID}))
 	next = x.succeeded()
-	if len(next.adoptions) != 0 || next.attempts[tx].machine.By() != "" {
-		t.Errorf("decided: %d are taken over, its victim is %s's", len(next.adoptions), next.attempts[tx].machine.By())
+	if len(next.adoptions) != 0 || next.work.attempts[tx].machine.By() != "" {
+		t.Errorf("decided: %d are taken over, its victim is %s's", len(next.adoptions), next.work.attempts[tx].machine.By())
 	}
 }
 
@@ -73,20 +73,20 @@ func (x *scene) tellsOf(g grant.Grant) {
 func TestAPreemptionGoesOnOnceItsPlaceIsFound(t *testing.T) {
 	x, d, g := keptPlace(t)
 	x.tellsOf(g)
-	if a := x.attempts[g.Tx]; a == nil || d.unit.attempt != a || len(a.victims) != 1 || x.adoptions[g.Tx] != nil {
+	if a := x.work.attempts[g.Tx]; a == nil || d.unit.attempt != a || len(a.victims) != 1 || x.adoptions[g.Tx] != nil {
 		t.Errorf("it does not go on: %+v", a)
 	}
 
 	x, d, g = keptPlace(t)
 	none := g
 	none.Members = nil
-	if x.tellsOf(none); x.attempts[g.Tx] != nil || d.over {
-		t.Errorf("without members: goes on %t, is given up %t", x.attempts[g.Tx] != nil, d.over)
+	if x.tellsOf(none); x.work.attempts[g.Tx] != nil || d.over {
+		t.Errorf("without members: goes on %t, is given up %t", x.work.attempts[g.Tx] != nil, d.over)
 	}
 
 	x, d, g = keptPlace(t)
 	x.do(func() { x.abandon(d) })
-	if x.tellsOf(g); x.attempts[g.Tx] != nil || len(d.found) > 0 {
+	if x.tellsOf(g); x.work.attempts[g.Tx] != nil || len(d.found) > 0 {
 		t.Error("it goes on though it is being given up")
 	}
 }
@@ -104,7 +104,7 @@ func TestAPreemptionIsGivenUpOnce(t *testing.T) {
 		if len(x.asked) != 1 {
 			t.Fatalf("%d writes, want one", len(x.asked))
 		}
-		if x.answer(); len(x.retired.all()) != collected || d.unit.adopting != nil {
+		if x.answer(); len(x.retired.all()) != collected || d.unit.adopting != "" {
 			t.Errorf("landed %t: %d records to collect, want %d", landed, len(x.retired.all()), collected)
 		}
 	}

@@ -2,6 +2,7 @@ package lead
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"github.com/musterd/muster/coordinator/idle"
@@ -92,6 +93,34 @@ type attempt struct {
 	// port is where the members of work meet, on the host of member 0; 0 for no work,
 	// and before the commit is sent.
 	port int
+}
+
+// newAttempt is an attempt for a unit with the charges of the record. The instant is the one
+// at which agents are asked, zero where they were asked before.
+func newAttempt(u *unit, charges []record.Charge, begun time.Time) *attempt {
+	return &attempt{unit: u, charges: charges, begun: begun, held: map[resource.NodeID]bool{}}
+}
+
+// takePreemption has the attempt go on with a preemption that an earlier leader began. claims:
+// the attempt takes the quota of the victims.
+func (a *attempt) takePreemption(victims []*attempt, claims bool) {
+	a.noticed, a.victims, a.claims = noticeOf(victims), victims, claims
+}
+
+// displace has the units of the victims end for this attempt. claims: the attempt takes their
+// quota.
+func (a *attempt) displace(victims []*unit, claims bool) {
+	a.claims = claims
+	for _, v := range victims {
+		a.addVictim(v.attempt)
+	}
+	slices.SortFunc(a.victims, byPath)
+}
+
+// restoreRecord takes over the preemptor, the members that are lost, and whether a node is
+// confirmed dead.
+func (a *attempt) restoreRecord(rec record.Tx) {
+	a.by, a.lost, a.lostMembers = rec.By, rec.Lost, rec.LostMembers
 }
 
 // fail notes that a node has failed an attempt; the first fault counts.

@@ -195,9 +195,6 @@ func (a *attempt) dropMembers(x *memberLoss) {
 	a.keepPlaces(nil)
 }
 
-// restoreLost takes over the members that a record has lost.
-func (a *attempt) restoreLost(members []record.LostMember) { a.lostMembers = members }
-
 // keepExit keeps how a member has ended that another transaction had.
 func (a *attempt) keepExit(e record.Exit) {
 	if a.elsewhere == nil {

@@ -100,15 +100,14 @@ func (l *Leader) awaitBoostEnd(j *job) {
 
 // awaitPriorities sets the only alarm that a job has for the priorities of its units.
 func (l *Leader) awaitPriorities(j *job, wait time.Duration) {
-	l.post.Cancel(j.priorities)
-	j.priorities = l.post.After(wait, func() { l.levelPriorities(j) })
+	j.awaitPriorities(l.post, wait, func() { l.levelPriorities(j) })
 }
 
 // levelPriorities gives the units of a job that wait the priority that the job has now, as
 // many as one Txn takes: its own one when a boost is over, and to a unit that came back into
 // the queue while the priority changed. A unit that is just being placed is waited for.
 func (l *Leader) levelPriorities(j *job) {
-	if j.gone || l.jobs[j.record.Namespace+"/"+j.record.Name] != j || api.Phase(j.record.Phase).Ended() {
+	if j.gone || l.work.jobs[j.record.Namespace+"/"+j.record.Name] != j || api.Phase(j.record.Phase).Ended() {
 		return
 	}
 	if j.stored == 0 || j.writing {

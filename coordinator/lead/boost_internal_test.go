@@ -62,7 +62,7 @@ func (x *scene) order() string {
 	x.t.Helper()
 	var all []string
 	for _, k := range x.room.Order().Head(x.room.Order().Len()) {
-		u := x.units[k.Path]
+		u := x.work.units[k.Path]
 		kv, found, _, err := x.kv.Get(x.t.Context(), x.stored(u).Order().Key())
 		if err != nil || !found || !strings.HasPrefix(kv.Key, record.OrderPrefix) {
 			x.t.Errorf("%s has no key of its place: %v", u.path, err)
@@ -146,7 +146,7 @@ func TestAUnitThatStartsKeepsItsBoost(t *testing.T) {
 	x, _, second := full(t)
 	x.boosts("second", hour)
 	x.leaves("a")
-	x.settles(x.units["default/alloc/a/0"], grant.Tombstone)
+	x.settles(x.work.units["default/alloc/a/0"], grant.Tombstone)
 	x.settles(second, grant.Reserved)
 	x.settles(second, grant.Held)
 	x.pass(2 * time.Hour)
@@ -260,14 +260,14 @@ func TestAUnitThatComesBackWhileThePriorityChanges(t *testing.T) {
 			u := x.submitDocument([]byte(`{"metadata":{"name":"third"},"spec":{"priority":50,"parallelism":2,"template":{"spec":{"resources":{"requests":{"nvidia.com/gpu":"8"}}}}}}`))
 			x.answers()
 			x.do(func() {
-				x.cancelJob(x.units["default/job/first/0"].job, record.Cancellation{Reason: "r"}, func(*api.Status) {})
+				x.cancelJob(x.work.units["default/job/first/0"].job, record.Cancellation{Reason: "r"}, func(*api.Status) {})
 			})
 			x.finish(func() { x.cancelJob(second.job, record.Cancellation{Reason: "r"}, func(*api.Status) {}) })
 			if !begins {
 				x.boosts("third", hour)
 			}
 			x.leaves("a")
-			x.settles(x.units["default/alloc/a/0"], grant.Tombstone)
+			x.settles(x.work.units["default/alloc/a/0"], grant.Tombstone)
 			x.settles(u, grant.Reserved)
 			x.says(u, grant.Held)
 			x.submit("c", 8, `"priority":300,`) // takes the place that u leaves

@@ -84,12 +84,12 @@ func (l *Leader) capture() *Captured {
 	for _, id := range slices.SortedFunc(maps.Keys(l.nodes), cmp.Compare[resource.NodeID]) {
 		s.Nodes = append(s.Nodes, l.captureNode(l.nodes[id]))
 	}
-	for _, a := range l.attempts {
+	for _, a := range l.work.attempts {
 		if a.machine.State() < txn.Committed {
 			s.Undecided++
 		}
 	}
-	s.Refused = refusedUnits(l.units)
+	s.Refused = refusedUnits(l.work.units)
 	return s
 }
 
@@ -112,11 +112,11 @@ func refusedUnits(units map[string]*unit) (refused []RefusedUnit) {
 // the backoffs that have not ended.
 func (l *Leader) resumeRefused(refused []RefusedUnit) {
 	for _, r := range refused {
-		u := l.units[r.Unit]
+		u := l.work.units[r.Unit]
 		if u == nil || u.record.UID != r.UID || !u.waiting() {
 			continue
 		}
-		u.restoreRefusals(r)
+		u.restoreRefusals(r.Times, r.Avoid)
 		if wait := min(r.Until.Sub(l.post.Now()), lastBackoff); wait > 0 && u.life.Phase() == work.Waiting {
 			l.rest(u, wait)
 			l.offer(u) // a group starts without this member for now
@@ -137,7 +137,7 @@ func (l *Leader) captureNode(n *node) CapturedNode {
 		}
 	}
 	for tx, h := range n.reservations {
-		if _, ours := n.grants[tx]; ours || l.attempts[tx] != nil || !h.confirmed {
+		if _, ours := n.grants[tx]; ours || l.work.attempts[tx] != nil || !h.confirmed {
 			continue
 		}
 		for _, m := range h.members {

@@ -1,6 +1,9 @@
 package lead
 
 import (
+	"fmt"
+	"maps"
+
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/count"
 	"github.com/musterd/muster/resource"
@@ -36,6 +39,38 @@ func (c *census) note(u *unit) {
 	}
 }
 
+// begin counts all units, unless they are counted.
+func (c *census) begin(units map[string]*unit) {
+	if c.of != nil {
+		return
+	}
+	c.of = map[string]count.Use{}
+	for _, u := range units {
+		c.note(u)
+	}
+}
+
+// check verifies the invariant over all units. A document that is being written counts
+// already.
+func (c *census) check(units map[string]*unit) error {
+	if c.of == nil {
+		return nil
+	}
+	sums := census{of: map[string]count.Use{}}
+	for _, u := range units {
+		is := countedUse(u)
+		if is.Annotations, is.Documents = u.counted.Annotations, u.counted.Documents; is != u.counted {
+			return fmt.Errorf("%s is counted as %+v, is %+v", u.path, u.counted, is)
+		}
+		sums.of[u.record.Namespace] = sums.of[u.record.Namespace].Plus(is)
+		sums.all = sums.all.Plus(is)
+	}
+	if !maps.Equal(sums.of, c.of) || sums.all != c.all {
+		return fmt.Errorf("the namespaces are counted as %+v, the units are %+v", *c, sums)
+	}
+	return nil
+}
+
 // countedUse is the part of a unit in the use of its namespace. A job counts with its first
 // unit.
 func countedUse(u *unit) count.Use {
@@ -51,12 +86,7 @@ func countedUse(u *unit) count.Use {
 
 // used is the use of a namespace.
 func (l *Leader) used(namespace string) count.Use {
-	if l.census.of == nil {
-		l.census.of = map[string]count.Use{}
-		for _, u := range l.units {
-			l.census.note(u)
-		}
-	}
+	l.census.begin(l.work.units)
 	return l.census.of[namespace]
 }
 

@@ -252,7 +252,7 @@ func (l *Leader) chargeCommitted(a *attempt) {
 // those that were lost, and those that are not charged as their record says.
 func (l *Leader) rechargeUnits(tree string, paths []string) {
 	for _, path := range paths {
-		u := l.units[path]
+		u := l.work.units[path]
 		if u == nil || u.attempt == nil || !u.attempt.mischarged && l.quotas.Trees().IsAllocated(tree, path) {
 			continue
 		}

@@ -162,7 +162,7 @@ func TestAUnitThatIsBeingAdopted(t *testing.T) {
 	l := charging(t, 0)
 	u := chargedUnit("bound", "adopted")
 	u.record.Phase = string(api.Pending)
-	l.units[u.path] = u
+	l.work.units[u.path] = u
 	if short, _ := l.tryCharge(u); short != nil {
 		t.Fatal(l.quotas.Reasons(short))
 	}

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/musterd/muster/coordinator/count"
 	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/txn"
 )
@@ -20,7 +19,7 @@ import (
 // uses of namespaces and users are the sums over the units.
 func (l *Leader) Check() error {
 	var errs []error
-	for _, u := range l.units {
+	for _, u := range l.work.units {
 		errs = append(errs, u.check())
 		placeable := u.waiting() && u.attempt == nil
 		in := l.room.Order().Position(u.key) > 0
@@ -28,12 +27,12 @@ func (l *Leader) Check() error {
 			errs = append(errs, fmt.Errorf("%s is %s: in the queue %t", u.path, u.life.Phase(), in))
 		}
 	}
-	for tx, a := range l.attempts {
+	for tx, a := range l.work.attempts {
 		if a.machine.ID() != tx || a.unit.attempt != a || a.machine.State() >= txn.Released {
 			errs = append(errs, fmt.Errorf("attempt %s of %s is %s, and not the unit's or ended", tx, a.unit.path, a.machine.State()))
 		}
 	}
-	errs = append(errs, l.post.Check(), l.desk.Check(), l.checkOccupants(), l.checkCensus(), l.checkUsers())
+	errs = append(errs, l.post.Check(), l.desk.Check(), l.checkOccupants(), l.census.check(l.work.units), l.checkUsers())
 	return errors.Join(errs...)
 }
 
@@ -47,8 +46,8 @@ func (l *Leader) checkUsers() error {
 		return err
 	}
 	charged := 0
-	for _, tx := range slices.Sorted(maps.Keys(l.attempts)) {
-		a := l.attempts[tx]
+	for _, tx := range slices.Sorted(maps.Keys(l.work.attempts)) {
+		a := l.work.attempts[tx]
 		c, found := l.quotas.Limits().Charged(tx)
 		switch state := a.machine.State(); {
 		case found:
@@ -64,7 +63,7 @@ func (l *Leader) checkUsers() error {
 		}
 	}
 	adopting := 0 // charged already, without an attempt
-	for _, u := range l.units {
+	for _, u := range l.work.units {
 		if u.life.IsBeingAdopted() {
 			adopting++
 		}
@@ -81,25 +80,4 @@ func creatorOf(u *unit) string {
 		return u.job.record.Made.User()
 	}
 	return u.record.Made.User()
-}
-
-// checkCensus verifies the invariant of the census. A document that is being written
-// counts already.
-func (l *Leader) checkCensus() error {
-	if l.census.of == nil {
-		return nil
-	}
-	sums := census{of: map[string]count.Use{}}
-	for _, u := range l.units {
-		is := countedUse(u)
-		if is.Annotations, is.Documents = u.counted.Annotations, u.counted.Documents; is != u.counted {
-			return fmt.Errorf("%s is counted as %+v, is %+v", u.path, u.counted, is)
-		}
-		sums.of[u.record.Namespace] = sums.of[u.record.Namespace].Plus(is)
-		sums.all = sums.all.Plus(is)
-	}
-	if !maps.Equal(sums.of, l.census.of) || sums.all != l.census.all {
-		return fmt.Errorf("the namespaces are counted as %+v, the units are %+v", l.census, sums)
-	}
-	return nil
 }

@@ -28,14 +28,13 @@ func (l *Leader) beginTogether(units []*unit, d *sched.GangDecision) {
 		if d.Models != nil {
 			charges = sched.WithModels(charges, d.Models[i])
 		}
-		c.attempts = append(c.attempts, &attempt{unit: u, charges: charges, begun: l.post.Now(), held: map[resource.NodeID]bool{}, company: c})
+		c.add(newAttempt(u, charges, l.post.Now()))
 	}
 	first := c.attempts[0]
-	for _, v := range l.unitsOf(d.Victims) {
-		first.addVictim(v.attempt)
-		l.occupancy.noteUnit(v)
+	first.displace(l.work.unitsOf(d.Victims), false)
+	for _, v := range first.victims {
+		l.occupancy.noteUnit(v.unit)
 	}
-	slices.SortFunc(first.victims, byPath)
 	take := func(_ *node, h *reservation) { h.setPlacedTaken() }
 	if len(d.Victims) > 0 {
 		l.post.Info("preempting", "unit", first.unit.path, "members", len(units), "victims", first.victimPaths(), "claims", false)
@@ -45,6 +44,12 @@ func (l *Leader) beginTogether(units []*unit, d *sched.GangDecision) {
 		l.launch(a, d.Plans[i], take)
 	}
 	l.noteChargedTogether(c)
+}
+
+// add has an attempt start together with the others.
+func (c *company) add(a *attempt) {
+	c.attempts = append(c.attempts, a)
+	a.company = c
 }
 
 // are reports whether all attempts are in a state.

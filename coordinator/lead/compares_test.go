@@ -45,8 +45,8 @@ func TestEachWriteComparesWhatItWasJudgedBy(t *testing.T) {
 				x.running("c", 8, "")
 				x.running("d", 8, "")
 				a := x.accepted("a", 8, "")
-				x.finish(func() { x.end(x.units["default/alloc/c/0"], ends) })
-				x.settles(x.units["default/alloc/c/0"], grant.Tombstone)
+				x.finish(func() { x.end(x.work.units["default/alloc/c/0"], ends) })
+				x.settles(x.work.units["default/alloc/c/0"], grant.Tombstone)
 				x.says(a, grant.Reserved)
 			},
 			"nodes/n1/identity unchanged, tx/a absent, units/default/alloc/a/0 unchanged",

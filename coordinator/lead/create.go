@@ -49,7 +49,7 @@ func (l *Leader) submissionOfAllocation(c Submitted, a *api.Allocation) (*submis
 	a = &filled
 	a.Spec.CompleteBy(admitted.Fill)
 	made := l.post.Made()
-	u, status := newUnit(l.namespace(c.Namespace), record.Unit{
+	u, status := newUnit(l.namespace(c.Namespace).Tenant, record.Unit{
 		UID: resource.UnitUID(l.post.UID("alloc")), Kind: record.AllocUnit, Namespace: c.Namespace, Name: a.Metadata.Name,
 		Queue: l.queueOf(c.Namespace, a.Spec.Queue), Priority: api.PriorityOf(a.Spec.Priority, a.Spec.PriorityClass), Phase: string(api.Pending), Members: 1, Document: c.Document, Admitted: admitted, Created: l.post.Stamp(), Made: made,
 		NodeResources: l.nodeResources(a.Spec),
@@ -80,10 +80,10 @@ func (l *Leader) submissionOfJob(c Submitted, doc *api.Job) (*submission, *api.S
 		return nil, status
 	}
 	first, growth, gang := api.JobUnits(doc)
-	j := &job{doc: doc, gang: gang, record: record.Job{
+	j := newJob(doc, gang, record.Job{
 		UID: l.post.UID("job"), Namespace: c.Namespace, Name: doc.Metadata.Name, Tenant: l.namespace(c.Namespace).Tenant,
 		Phase: string(api.Queued), Document: c.Document, Admitted: admitted, Created: l.post.Stamp(), Made: l.post.Made(),
-	}}
+	})
 	s := &submission{Submitted: c, job: j}
 	member := 0
 	for n := range 1 + growth {
@@ -102,7 +102,7 @@ func (l *Leader) submissionOfJob(c Submitted, doc *api.Job) (*submission, *api.S
 		if n > 0 {
 			rec.Parent = s.units[0].record.UID
 		}
-		u, status := newUnit(l.namespace(c.Namespace), rec, doc.Spec.Template.Spec, doc, cmp.Or(j.record.Made.User(), c.User))
+		u, status := newUnit(l.namespace(c.Namespace).Tenant, rec, doc.Spec.Template.Spec, doc, cmp.Or(j.record.Made.User(), c.User))
 		if status != nil {
 			return nil, status
 		}
@@ -126,7 +126,7 @@ func (l *Leader) undecided(s *submission) *unit {
 	}
 	for _, u := range s.units {
 		for i := range u.record.Members {
-			if m := l.members[first.Namespace+"/"+u.memberName(i)]; m != nil && m.unit.stored == 0 {
+			if m := l.work.members[first.Namespace+"/"+u.memberName(i)]; m != nil && m.unit.stored == 0 {
 				return m.unit
 			}
 		}
@@ -160,7 +160,7 @@ func (l *Leader) refusal(s *submission) *api.Status {
 	if status := l.barredFrom(ns, first.record.Priority); status != nil {
 		return status
 	}
-	if j := l.jobs[ns+"/"+first.record.Name]; s.job != nil && j != nil {
+	if j := l.work.jobs[ns+"/"+first.record.Name]; s.job != nil && j != nil {
 		if j.isHidden() {
 			return api.Errorf(409, "the name %s is taken in namespace %s until the job that was deleted in the background has stopped", s.job.record.Name, ns).Because(api.AlreadyExists)
 		}
@@ -169,7 +169,7 @@ func (l *Leader) refusal(s *submission) *api.Status {
 	for _, u := range s.units {
 		for i := range u.record.Members {
 			name := u.memberName(i)
-			if m := l.members[ns+"/"+name]; m != nil {
+			if m := l.work.members[ns+"/"+name]; m != nil {
 				if m.unit.isHidden() {
 					return api.Errorf(409, "the name %s is taken in namespace %s until the object that was deleted in the background has stopped", name, ns).Because(api.AlreadyExists)
 				}
@@ -207,17 +207,14 @@ func (l *Leader) assignOrder(s *submission) *api.Status {
 	create := &creation{started: l.post.Now()}
 	first := s.units[0]
 	if s.job != nil {
-		key := record.JobKey(s.job.record.Namespace, s.job.record.Name)
-		s.job.record.Met, _ = l.judgeDependencies(s.job)
-		create.compares = append(create.compares, record.Absent(key))
-		create.ops = append(create.ops, record.Put(key, record.MustEncode(s.job.record)))
-		l.insertJob(s.job)
+		met, _ := l.judgeDependencies(s.job)
+		create.add(s.job.creation(met))
+		l.work.insertJob(s.job)
 	}
 	if key, rec, ok := s.requested(); ok {
 		op := record.MustPutRecord(record.RequestKey(first.record.Tenant, s.RequestID), rec)
 		op.Lease = l.post.Lease()
-		create.ops = append(create.ops, op)
-		create.request = key
+		create.answer(key, op)
 		l.requests.Remember(key, rec.Remembered(), post.InstantOf(l.post.Millis()))
 	}
 	for _, u := range s.units {

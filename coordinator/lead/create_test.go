@@ -32,7 +32,7 @@ func (x *scene) submission(name, hash, id string) *submission {
 func TestARepeatedRequest(t *testing.T) {
 	x := newScene(t)
 	x.accepts(x.submission("a", "hash", "id"))
-	first := x.units["default/alloc/a/0"]
+	first := x.work.units["default/alloc/a/0"]
 	x.settles(first, grant.Reserved)
 	for name, c := range map[string]struct {
 		s        *submission
@@ -84,14 +84,14 @@ func TestTheCensusAgreesWithTheUnits(t *testing.T) {
 	x.submitJob("j", 3, 1)
 	x.accepts(x.submission("a", "", ""))
 	counted := x.used("default")
-	for _, u := range x.units {
-		u.counted = count.Use{}
+	for _, u := range x.work.units {
+		u.setCounted(count.Use{})
 	}
 	x.census = census{}
 	if again := x.used("default"); again != counted || again.Allocations != 4 || again.Jobs != 1 {
 		t.Errorf("kept %+v, counted %+v", counted, again)
 	}
-	a := x.units["default/alloc/a/0"]
+	a := x.work.units["default/alloc/a/0"]
 	x.do(func() { x.removeUnit(a); x.removeUnit(a) })
 	if got := x.used("default").Allocations; got != 3 {
 		t.Errorf("%d allocations are left, want 3", got)
@@ -151,7 +151,7 @@ func TestADeletionIsAnsweredWhenItIsDurable(t *testing.T) {
 func TestOnlyARefusalOfWhatHasBegunIsFinal(t *testing.T) {
 	x := newScene(t)
 	x.submitJob("j", 2, 1)
-	x.settles(x.units["default/job/j/0"], grant.Reserved)
+	x.settles(x.work.units["default/job/j/0"], grant.Reserved)
 	final := func(r Request) bool {
 		x.clear()
 		x.give(ClientRequest{9, r})
@@ -210,7 +210,7 @@ func TestAClientWaitsAsLongAsItAsked(t *testing.T) {
 	}
 	x = newScene(t)
 	create(x, "2", time.Minute)
-	x.says(x.units["default/alloc/a/0"], grant.Reserved)
+	x.says(x.work.units["default/alloc/a/0"], grant.Reserved)
 	if x.answers(); !x.did(post.AnswerClient) {
 		t.Error("it is not answered though it runs")
 	}

@@ -80,22 +80,22 @@ func wordNames(names []string) string {
 	return strings.Join(names, " waits for ")
 }
 
-// checkDependents compares the dependents of a view with the dependencies of its jobs.
-func checkDependents(t *rapid.T, v *view) {
+// checkDependents compares the dependents of a register with the dependencies of its jobs.
+func checkDependents(t *rapid.T, r *register) {
 	count := 0
-	for position, j := range v.jobs {
+	for position, j := range r.jobs {
 		if len(j.needs) != len(j.doc.Spec.Dependencies) {
 			t.Fatalf("%s needs %d positions", position, len(j.needs))
 		}
 		for i, a := range j.needs {
 			want := j.record.Namespace + "/" + j.doc.Spec.Dependencies[i].Job
-			if a.position != want || v.dependents.of[want] != a || a.job != v.jobs[want] || !slices.Contains(a.by, j) {
+			if a.position != want || r.dependents.of[want] != a || a.job != r.jobs[want] || !slices.Contains(a.by, j) {
 				t.Fatalf("%s needs %s for %s", position, a.position, want)
 			}
 		}
 		count += len(j.awaited())
 	}
-	for position, a := range v.dependents.of {
+	for position, a := range r.dependents.of {
 		if count -= len(a.by); len(a.by) == 0 {
 			t.Fatalf("no job needs %s", position)
 		}
@@ -127,14 +127,14 @@ func TestPropertyASearchFindsTheCycleOfAPlainOne(t *testing.T) {
 	found, refused := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		names := rapid.IntRange(2, 12).Draw(t, "names")
-		v := &view{jobs: map[string]*job{}}
+		r := newRegister("")
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
 			j := drawnJob(t, fmt.Sprint("j", rapid.IntRange(0, names-1).Draw(t, "name")), names)
-			old := v.jobs[j.position()]
+			old := r.jobs[j.position()]
 			if old != nil && rapid.Bool().Draw(t, "gone") {
 				old.remove()
-				v.deleteJob(old)
-				checkDependents(t, v)
+				r.deleteJob(old)
+				checkDependents(t, &r)
 				continue
 			}
 			if old != nil { // goes on: its record is another
@@ -147,22 +147,22 @@ func TestPropertyASearchFindsTheCycleOfAPlainOne(t *testing.T) {
 				continue
 			}
 			most := rapid.IntRange(1, 12).Draw(t, "most")
-			cycle, tooMany := v.searchCycle(j, most)
-			wantNames, wantMany := naiveCycle(v.jobs, j, most)
+			cycle, tooMany := r.searchCycle(j, most)
+			wantNames, wantMany := naiveCycle(r.jobs, j, most)
 			want := ""
 			if len(wantNames) > 0 {
 				found++
 				want = wordNames(wantNames)
 			}
-			if wantMany = wantMany && isWaitedFor(v.jobs, j); wantMany {
+			if wantMany = wantMany && isWaitedFor(r.jobs, j); wantMany {
 				refused++
 			}
 			if cycle != want || tooMany != wantMany {
 				t.Fatalf("job %s: %q, too many %t; want %q, %t", j.position(), cycle, tooMany, want, wantMany)
 			}
 			if rapid.IntRange(0, 3).Draw(t, "taken") > 0 || cycle == "" {
-				v.insertJob(j)
-				checkDependents(t, v)
+				r.insertJob(j)
+				checkDependents(t, &r)
 			}
 		}
 	})

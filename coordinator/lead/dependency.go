@@ -24,15 +24,15 @@ const mostAwaited = 10_000
 
 // followChanges goes on with the jobs that depend on jobs which have changed.
 func (l *Leader) followChanges() {
-	for len(l.dependents.news) > 0 {
-		for _, j := range l.dependents.take() {
+	for len(l.work.dependents.news) > 0 {
+		for _, j := range l.work.dependents.take() {
 			l.followDependencies(j)
-			for _, o := range slices.Clone(l.dependents.jobs(j.position())) {
+			for _, o := range slices.Clone(l.work.dependents.jobs(j.position())) {
 				l.followDependencies(o)
 				l.noteWaiting(o.units[0])
 			}
 			for _, position := range j.awaited() { // it may be removed now
-				if o := l.jobs[position]; o != nil && o.record.Cancelled != nil && o.record.Cancelled.Remove {
+				if o := l.work.jobs[position]; o != nil && o.record.Cancelled != nil && o.record.Cancelled.Remove {
 					l.finishJob(o)
 				}
 			}
@@ -60,7 +60,7 @@ func (l *Leader) judgeDependencies(j *job) (met []int, never *api.JobDependency)
 	met = slices.Clone(j.record.Met)
 	for _, i := range j.open() {
 		d := j.dependencies()[i]
-		switch life.Dependency(d.Type).StandingAt(l.progressOf(j.record.Namespace + "/" + d.Job)) {
+		switch life.Dependency(d.Type).StandingAt(l.work.progressOf(j.record.Namespace + "/" + d.Job)) {
 		case life.Met:
 			met = append(met, i)
 		case life.Never:
@@ -101,11 +101,11 @@ func (l *Leader) failDependent(j *job, d api.JobDependency) {
 	switch {
 	case u.life.EndAsked() || !u.waiting():
 		return
-	case u.stored == 0 || u.life.IsBeingWritten() || u.attempt != nil || u.adopting != nil:
+	case u.stored == 0 || u.life.IsBeingWritten() || u.attempt != nil || u.adopting != "":
 		l.post.After(firstBackoff, func() { l.followDependencies(j) })
 		return
 	}
-	other := l.jobs[j.record.Namespace+"/"+d.Job]
+	other := l.work.jobs[j.record.Namespace+"/"+d.Job]
 	text := fmt.Sprintf("%s: %s, and job %s is %s", record.DependencyNeverSatisfied, d, d.Job, other.record.Phase)
 	l.writeFailed(u, record.DependencyNeverSatisfied, text, func() { l.followDependencies(j) }, func() {
 		if u.life.EndAsked() {
@@ -122,7 +122,7 @@ func (l *Leader) refusesCycle(s *submission) *api.Status {
 	if s.job == nil {
 		return nil
 	}
-	switch cycle, tooMany := l.searchCycle(s.job, mostAwaited); {
+	switch cycle, tooMany := l.work.searchCycle(s.job, mostAwaited); {
 	case cycle != "":
 		return api.Errorf(422, "spec.dependencies: a cycle: %s; leave out one of them", cycle)
 	case tooMany:
@@ -133,13 +133,13 @@ func (l *Leader) refusesCycle(s *submission) *api.Status {
 
 // searchCycle looks for a way from a new job back to it, over at most so many positions, and
 // words it. It looks only where a job waits for the new one: no other can close a cycle.
-func (v *view) searchCycle(first *job, most int) (cycle string, tooMany bool) {
-	goal := v.dependents.of[first.position()]
+func (r *register) searchCycle(first *job, most int) (cycle string, tooMany bool) {
+	goal := r.dependents.of[first.position()]
 	if goal == nil || !goal.isOpen() {
 		return "", false
 	}
-	search := v.dependents.beginSearch()
-	needs, seen := v.needsOf(first), 0
+	search := r.dependents.beginSearch()
+	needs, seen := r.needsOf(first), 0
 	var next []*job
 	for j := first; ; j, next = next[len(next)-1], next[:len(next)-1] {
 		if j != first {
@@ -150,7 +150,7 @@ func (v *view) searchCycle(first *job, most int) (cycle string, tooMany bool) {
 			case j.hasMet(i) || a.searched == search:
 				continue
 			case a == goal:
-				return v.wordCycle(first, j), false
+				return r.wordCycle(first, j), false
 			}
 			a.reach(search, j)
 			if seen++; seen > most {
@@ -177,11 +177,11 @@ func (a *awaited) reach(search uint64, from *job) { a.searched, a.from = search,
 
 // wordCycle words the way from a new job to the job that waits for it. A position that no job
 // of the view names was reached from the new job.
-func (v *view) wordCycle(first, last *job) string {
+func (r *register) wordCycle(first, last *job) string {
 	names := []string{first.record.Name}
 	for name := last.record.Name; name != first.record.Name; {
 		names = append(names, name)
-		a := v.dependents.of[first.record.Namespace+"/"+name]
+		a := r.dependents.of[first.record.Namespace+"/"+name]
 		if name = first.record.Name; a != nil {
 			name = a.from
 		}
@@ -199,7 +199,7 @@ func (l *Leader) wantsOf(j *job) (list []string) {
 	for _, i := range j.open() {
 		d := j.dependencies()[i]
 		text := shown.WantOf(d)
-		if l.jobs[j.record.Namespace+"/"+d.Job] == nil {
+		if l.work.jobs[j.record.Namespace+"/"+d.Job] == nil {
 			text += ", which does not exist"
 		}
 		list = append(list, text)
@@ -214,7 +214,7 @@ func (l *Leader) dependencyWarnings(j *job) (list []string) {
 		return nil
 	}
 	for _, i := range j.open() {
-		if d := j.dependencies()[i]; l.jobs[j.record.Namespace+"/"+d.Job] == nil {
+		if d := j.dependencies()[i]; l.work.jobs[j.record.Namespace+"/"+d.Job] == nil {
 			list = append(list, fmt.Sprintf("spec.dependencies[%d]: there is no job %s in namespace %s: job %s waits until there is.", i, d.Job, j.record.Namespace, j.record.Name))
 		}
 	}

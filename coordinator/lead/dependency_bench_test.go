@@ -84,7 +84,7 @@ func BenchmarkEndOfAnAwaitedJob(b *testing.B) {
 				}
 				b.StartTimer()
 				x.cancels(first.job, true)
-				if x.jobs["default/first"] != nil {
+				if x.work.jobs["default/first"] != nil {
 					b.Fatal("the job stays")
 				}
 			}

@@ -111,7 +111,7 @@ func TestADependencyFollowsTheOtherJob(t *testing.T) {
 						x.give(ResumeWork{})
 						x.answers()
 						x.hearsHosts()
-						other, u = x.units[other.path], x.units[u.path]
+						other, u = x.work.units[other.path], x.work.units[u.path]
 					}
 					if order != "before" {
 						c.end(x, other)
@@ -121,7 +121,7 @@ func TestADependencyFollowsTheOtherJob(t *testing.T) {
 						x.give(ResumeWork{})
 						x.answers()
 						x.hearsHosts()
-						u = x.units[u.path]
+						u = x.work.units[u.path]
 					}
 					got := waits
 					switch {
@@ -190,7 +190,7 @@ func TestAllUnitsEndWithADependencyThatNeverComesTrue(t *testing.T) {
 	if got := next.job.record.Message; got != "DependencyNeverSatisfied: afterok:last, and job last is Failed" {
 		t.Errorf("message %q", got)
 	}
-	if x.jobs["default/first"] != nil {
+	if x.work.jobs["default/first"] != nil {
 		t.Error("the deleted job stays")
 	}
 	x.check()
@@ -209,7 +209,7 @@ func TestADeletedJobStaysUntilItsAnswerIsDurable(t *testing.T) {
 		for range writes {
 			x.answer()
 		}
-		gone = x.jobs["default/first"] == nil
+		gone = x.work.jobs["default/first"] == nil
 		y := x.succeeded()
 		y.give(ResumeWork{})
 		y.answers()
@@ -217,8 +217,8 @@ func TestADeletedJobStaysUntilItsAnswerIsDurable(t *testing.T) {
 		if writes == 0 { // the wish is lost
 			want = 0
 		}
-		if met := y.units[last.path].job.record.Met; len(met) != want || (y.jobs["default/first"] == nil) != (want == 1) {
-			t.Errorf("after %d writes another leader finds %v met, and the deleted job is there: %t", writes, met, y.jobs["default/first"] != nil)
+		if met := y.work.units[last.path].job.record.Met; len(met) != want || (y.work.jobs["default/first"] == nil) != (want == 1) {
+			t.Errorf("after %d writes another leader finds %v met, and the deleted job is there: %t", writes, met, y.work.jobs["default/first"] != nil)
 		}
 		y.check()
 		if writes > 20 {
@@ -289,7 +289,7 @@ func TestAnAnswerThatWasNotWrittenIsWrittenByTheNextLeader(t *testing.T) {
 		x.answer()
 	}
 	y := x.takesOver()
-	if got := y.units[last.path].job.record.Met; len(got) != 1 || len(last.job.record.Met) != 0 {
+	if got := y.work.units[last.path].job.record.Met; len(got) != 1 || len(last.job.record.Met) != 0 {
 		t.Errorf("the next leader finds %v met, the one before had %v", got, last.job.record.Met)
 	}
 	y.check()

@@ -74,19 +74,19 @@ func (j *job) awaited() []string {
 
 // needsOf are the positions that the dependencies of a job name, by their index. Those that
 // no job of the view names are new.
-func (v *view) needsOf(j *job) []*awaited {
+func (r *register) needsOf(j *job) []*awaited {
 	list := j.dependencies()
 	needs := make([]*awaited, len(list))
 	for i, d := range list {
 		position := j.record.Namespace + "/" + d.Job
-		if needs[i] = v.dependents.of[position]; needs[i] != nil {
+		if needs[i] = r.dependents.of[position]; needs[i] != nil {
 			continue
 		}
 		if same := slices.IndexFunc(list, func(o api.JobDependency) bool { return o.Job == d.Job }); same < i {
 			needs[i] = needs[same]
 			continue
 		}
-		needs[i] = &awaited{position: position, job: v.jobs[position]}
+		needs[i] = &awaited{position: position, job: r.jobs[position]}
 	}
 	return needs
 }
@@ -148,8 +148,8 @@ func (d *dependents) take() []*job {
 
 // progressOf is how far the job at a position is. A job that is just being created is not
 // there yet: it may come to nothing.
-func (v *view) progressOf(position string) life.Progress {
-	j := v.jobs[position]
+func (r *register) progressOf(position string) life.Progress {
+	j := r.jobs[position]
 	if j == nil || j.stored == 0 {
 		return life.NotThere
 	}
@@ -166,8 +166,8 @@ func (v *view) progressOf(position string) life.Progress {
 
 // isAwaited reports whether the answer of a dependency on a job is not durable yet. The
 // job keeps its key until then: a later leader could not tell how it has ended.
-func (v *view) isAwaited(j *job) bool {
-	a := v.dependents.of[j.position()]
+func (r *register) isAwaited(j *job) bool {
+	a := r.dependents.of[j.position()]
 	return a != nil && a.isOpen()
 }
 

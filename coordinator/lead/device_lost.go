@@ -28,7 +28,7 @@ func (l *Leader) evictHoldersOfLost(n *node) {
 		return
 	}
 	for _, tx := range l.attemptsOn(n.view.ID) {
-		u := l.attempts[tx].unit
+		u := l.work.attempts[tx].unit
 		if !u.evictable() || u.attempt.machine.ID() != tx || !l.evictsOnLoss(u.record.Namespace) {
 			continue
 		}

@@ -81,7 +81,7 @@ func TestTheQuestionOfAClaimMovesNobody(t *testing.T) {
 		"the first victim's node is back":  {func(x *scene, v []*unit) { back(v[0]) }, false},
 		"the second victim's node is back": {func(x *scene, v []*unit) { back(v[1]) }, false},
 		"its charge was made anew, and another owner came": {func(x *scene, _ []*unit) {
-			o := x.units["default/alloc/o/0"]
+			o := x.work.units["default/alloc/o/0"]
 			o.attempt.setMischarged()
 			x.rechargeUnits("Org", []string{o.path})
 			another(x)

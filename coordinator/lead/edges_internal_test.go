@@ -39,7 +39,7 @@ func TestAWriteThatTheStoreRefusesIsMadeAgain(t *testing.T) {
 				x.ends(first, 0, 0, "Completed")
 				return u
 			},
-			func(x *scene, u *unit) { x.says(x.units["default/job/first/0"], grant.Tombstone) },
+			func(x *scene, u *unit) { x.says(x.work.units["default/job/first/0"], grant.Tombstone) },
 			func(_ *scene, u *unit) string { return fmt.Sprint(u.job.record.Met, u.attempt != nil) }, "[0] true",
 		},
 		"a boost is over": {
@@ -246,7 +246,7 @@ func TestAdoptedVictimsAreThePreemptors(t *testing.T) {
 				x.hear(grant.Replied{Node: "n1", Tx: v.machine.ID(), State: grant.Tombstone, Incarnation: n.incarnation, Revision: n.revision})
 			}
 			x.tellsOf(g)
-			a := x.attempts[g.Tx]
+			a := x.work.attempts[g.Tx]
 			if a == nil || a.claims != c.claims || v.preemptor != a {
 				t.Fatalf("the preemption is %+v, want one that claims: %t, with its victim", a, c.claims)
 			}

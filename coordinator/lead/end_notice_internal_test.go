@@ -67,7 +67,7 @@ func TestTheSignalIsOnRecord(t *testing.T) {
 	next := x.succeeded()
 	next.give(ResumeWork{})
 	next.answers()
-	u = next.units[u.path]
+	u = next.work.units[u.path]
 	report(next, u)
 	if got := u.attempt.ready; got.SignaledMillis != written.SignaledMillis || got.AtMillis != written.AtMillis || got.Revision != written.Revision {
 		t.Errorf("the next leader has %+v, want %+v", got, written)

@@ -49,7 +49,7 @@ func TestACreationThatFailedMayBeRepeated(t *testing.T) {
 	s := x.submission("a", "hash", "id")
 	x.accepts(s)
 	x.do(func() { x.undoCreation(s.units[0]) })
-	if key, _, _ := s.requested(); x.units[s.units[0].path] != nil {
+	if key, _, _ := s.requested(); x.work.units[s.units[0].path] != nil {
 		t.Error("the unit is there")
 	} else if _, known := x.requests.Get(key); known {
 		t.Error("the id is taken")
@@ -98,7 +98,7 @@ func TestARecordInDoubtIsNotCollected(t *testing.T) {
 		} else {
 			x.says(a, grant.No)
 		}
-		for x.attempts[tx] != nil {
+		for x.work.attempts[tx] != nil {
 			x.answer()
 		}
 		if len(x.retired.terminal) != collected || x.retired.doubtful[tx] != lost {

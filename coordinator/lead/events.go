@@ -38,7 +38,7 @@ func (l *Leader) agentEvent(e grant.Event) {
 		l.setReady(n)
 		l.learnSpec(n)
 		for _, tx := range l.attemptsOn(e.Node) { // the agent refused every earlier command
-			l.step(l.attempts[tx], txn.Reconnected{Node: e.Node})
+			l.step(l.work.attempts[tx], txn.Reconnected{Node: e.Node})
 		}
 		if l.mayLog(n) {
 			l.post.Info("node_registered", "node", e.Node, "incarnation", Clip(e.Incarnation.String()), "revision", int64(e.Revision))
@@ -76,7 +76,7 @@ func (l *Leader) onOccupied(n *node, e grant.Occupied) {
 	l.setOccupancy(n, e.Occupancy)
 	if rejoins && n.quarantine == "" { // commands were left out meanwhile
 		for _, tx := range l.attemptsOn(e.Node) {
-			l.step(l.attempts[tx], txn.Reconnected{Node: e.Node})
+			l.step(l.work.attempts[tx], txn.Reconnected{Node: e.Node})
 		}
 	}
 	switch {
@@ -114,7 +114,7 @@ func (l *Leader) connected(e StreamOpened) {
 	}
 	l.sendKubeletPool(n)
 	for _, tx := range l.attemptsOn(e.Node) {
-		l.step(l.attempts[tx], txn.Reconnected{Node: e.Node})
+		l.step(l.work.attempts[tx], txn.Reconnected{Node: e.Node})
 	}
 	l.wakeFor(n)
 }
@@ -164,7 +164,7 @@ func (l *Leader) setOccupancy(n *node, o grant.Occupancy) {
 		if present[tx] {
 			continue
 		}
-		a := l.attempts[tx]
+		a := l.work.attempts[tx]
 		if a == nil {
 			n.removeReservation(tx)
 			continue
@@ -190,7 +190,7 @@ func (l *Leader) setOccupancy(n *node, o grant.Occupancy) {
 // attempt that waits for Freed continues; where no attempt waits, the agent may
 // forget the transaction.
 func (l *Leader) onTombstone(n *node, tx resource.TxID) {
-	if a := l.attempts[tx]; a != nil && a.machine.Has(n.view.ID) {
+	if a := l.work.attempts[tx]; a != nil && a.machine.Has(n.view.ID) {
 		a.clearAssumedFreed(n.view.ID)
 		if l.step(a, txn.Freed{Node: n.view.ID}); !a.machine.Undecided() && a.machine.State().IsInDoubt() { // the devices are free now
 			l.partly.Note(tx, n.view.ID, l.post.Now(), l.post.Millis())
@@ -218,7 +218,7 @@ func (l *Leader) disconnected(e grant.Disconnected) {
 // replied handles the answer of an agent about one transaction.
 func (l *Leader) replied(e grant.Replied) {
 	n := l.node(e.Node)
-	a := l.attempts[e.Tx]
+	a := l.work.attempts[e.Tx]
 	e.Reasons = clipReasons(e.Reasons)
 	bad := l.judgeReply(n, a, &e)
 	if bad == nil || bad.reason != violationTooMany {
@@ -289,7 +289,7 @@ func (l *Leader) dropAnswer(n *node, a *attempt, bad *lie) {
 		a.fail(id, breaker.WrongVote)
 	}
 	l.handleLie(n, bad)
-	if a == nil || !a.machine.Undecided() || l.attempts[a.machine.ID()] != a {
+	if a == nil || !a.machine.Undecided() || l.work.attempts[a.machine.ID()] != a {
 		return
 	}
 	l.step(a, txn.Refused{Node: id, Reasons: []resource.Reason{{Code: resource.ReasonViolation, Detail: Clip(bad.detail)}}})

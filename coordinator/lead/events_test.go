@@ -167,7 +167,7 @@ func TestANominationIsKeptOverAStream(t *testing.T) {
 	if x.hear(e); !x.nodes["n1"].reservations[tx].waiting {
 		t.Error("it is planned as if nobody had to leave")
 	}
-	c := x.units["default/alloc/c/0"].attempt.machine.ID() // it runs
+	c := x.work.units["default/alloc/c/0"].attempt.machine.ID() // it runs
 	e = x.hosts["n2"]
 	if x.hear(e); x.nodes["n2"].reservations[c].waiting {
 		t.Error("what runs waits")

@@ -173,7 +173,7 @@ func (l *Leader) onUnitReleased(a *attempt) {
 	}
 	l.keepExit(a)
 	u.setReleased(e, a.machine.Revision())
-	l.mapMembers(u)
+	l.work.mapMembers(u)
 	l.census.note(u)
 	switch {
 	case e.requeued:

@@ -86,7 +86,7 @@ func TestAReplacementThatNobodyWantsEnds(t *testing.T) {
 			x.put(replacement.Path().Key(), record.MustEncode(replacement))
 			next := x.succeeded()
 			next.finish(next.resume)
-			if got := next.units[r.path].phase(); got != c.want {
+			if got := next.work.units[r.path].phase(); got != c.want {
 				t.Errorf("the replacement is %s, want %s", got, c.want)
 			}
 		})

@@ -228,7 +228,7 @@ func (l *Leader) addBlock(f *why.Facts, u *unit) {
 	f.Stage = why.Blocked
 	code, _ := waitingForQueue(b)
 	f.Block = why.Block{Code: code, Queue: b.Queue, Needs: b.Needs, Running: b.Running, Max: b.Max}
-	if head := l.units[b.Head]; head != nil {
+	if head := l.work.units[b.Head]; head != nil {
 		f.Block.Head = workOf(head)
 	}
 }
@@ -292,7 +292,7 @@ func (l *Leader) addWait(f *why.Facts, u *unit) {
 		f.QuotaLevel = why.QuotaAbsent
 	case short.Victims != nil:
 		f.QuotaLevel = why.QuotaInUse
-		for _, v := range l.unitsOf(short.Victims) {
+		for _, v := range l.work.unitsOf(short.Victims) {
 			f.Borrowers = append(f.Borrowers, workOf(v))
 		}
 	default:
@@ -309,7 +309,7 @@ func (l *Leader) queuePlace(u *unit) *api.QueuePlace {
 		return nil
 	}
 	for k := range order.All() {
-		if o := l.units[k.Path]; o != nil && o.record.Queue == u.record.Queue {
+		if o := l.work.units[k.Path]; o != nil && o.record.Queue == u.record.Queue {
 			p.Length++
 			if p.Position == 0 && k.ArrivedWith(u.key) {
 				p.Position = p.Length

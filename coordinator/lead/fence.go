@@ -157,7 +157,7 @@ func (l *Leader) fenced(n *node, f *fence) {
 	l.post.Warn("node_fenced", "node", n.view.ID, "revision", int64(f.revision), "confirmed_dead", f.dead, "reason", f.reason)
 	l.post.Add(post.Effect{Kind: post.OpenStream, Node: n.view.ID})
 	for _, tx := range l.attemptsOn(n.view.ID) {
-		if a := l.attempts[tx]; a != nil {
+		if a := l.work.attempts[tx]; a != nil {
 			l.onNodeFenced(a)
 		}
 	}

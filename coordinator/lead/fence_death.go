@@ -58,7 +58,7 @@ func (l *Leader) retractAssumedFreed(n *node) {
 		return
 	}
 	for _, tx := range l.attemptsOn(n.view.ID) {
-		if a := l.attempts[tx]; a != nil && a.assumedFreed[n.view.ID] { // model: mutant END_BEFORE_FREED
+		if a := l.work.attempts[tx]; a != nil && a.assumedFreed[n.view.ID] { // model: mutant END_BEFORE_FREED
 			a.clearAssumedFreed(n.view.ID)
 			l.partly.Retract(tx, n.view.ID, l.post.Now())
 			l.step(a, txn.Returned{Node: n.view.ID})

@@ -13,14 +13,14 @@ import (
 func TestWhichFencesOfAgentsAreCollected(t *testing.T) {
 	tx := transaction(1)
 	for name, known := range map[string]func(*scene){
-		"its unit is there":   func(x *scene) { x.units["u"] = &unit{record: record.Unit{UID: "u"}} },
+		"its unit is there":   func(x *scene) { x.work.units["u"] = &unit{record: record.Unit{UID: "u"}} },
 		"it is collected":     func(x *scene) { x.retired.terminal = []terminalRecord{{tx: tx}} },
 		"a node has to tell":  func(x *scene) { x.retired.unheard[tx] = map[resource.NodeID]bool{"n1": true} },
 		"it is taken over":    func(x *scene) { x.adoptions[tx] = &adoption{tx: tx} },
 		"a Txn is in doubt":   func(x *scene) { x.retired.doubtful[tx] = true },
-		"it is driven":        func(x *scene) { x.attempts[tx] = &attempt{} },
+		"it is driven":        func(x *scene) { x.work.attempts[tx] = &attempt{} },
 		"nothing is known":    func(*scene) {},
-		"another unit exists": func(x *scene) { x.units["v"] = &unit{record: record.Unit{UID: "v"}} },
+		"another unit exists": func(x *scene) { x.work.units["v"] = &unit{record: record.Unit{UID: "v"}} },
 	} {
 		x := newScene(t)
 		known(x)

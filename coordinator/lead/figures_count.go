@@ -29,7 +29,7 @@ const (
 
 // CountFigures begins to count the figures.
 func (l *Leader) CountFigures() *FiguresCount {
-	c := &FiguresCount{leader: l, units: make([]*unit, 0, len(l.units)), figures: &Figures{
+	c := &FiguresCount{leader: l, units: make([]*unit, 0, len(l.work.units)), figures: &Figures{
 		Nodes: make([]NodeFigures, 0, len(l.nodes)), Models: map[string]GPUFigures{}, Units: map[UnitKind]int{},
 		Allocated: map[string]cluster.Amounts{}, Waiting: map[string]int{}, Queues: map[QueueKind]QueueFigures{}, At: l.post.Now(), Elected: l.post.Elected(),
 	}}
@@ -38,7 +38,7 @@ func (l *Leader) CountFigures() *FiguresCount {
 	for _, at := range l.state.Nodes() {
 		c.nodes = append(c.nodes, at.ID)
 	}
-	for _, u := range l.units {
+	for _, u := range l.work.units {
 		c.units = append(c.units, u)
 	}
 	c.quotas, c.trees = l.quotas.QuotaKeys(), l.quotas.TreeNames()

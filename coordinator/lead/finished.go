@@ -87,11 +87,11 @@ func (l *Leader) noteFinishedUnit(u *unit) {
 
 // noteAllFinished notes the objects that have ended under earlier leaders.
 func (l *Leader) noteAllFinished() {
-	for _, name := range slices.Sorted(maps.Keys(l.jobs)) {
-		l.noteFinishedJob(l.jobs[name])
+	for _, name := range slices.Sorted(maps.Keys(l.work.jobs)) {
+		l.noteFinishedJob(l.work.jobs[name])
 	}
-	for _, path := range slices.Sorted(maps.Keys(l.units)) {
-		l.noteFinishedUnit(l.units[path])
+	for _, path := range slices.Sorted(maps.Keys(l.work.units)) {
+		l.noteFinishedUnit(l.work.units[path])
 	}
 }
 
@@ -149,7 +149,7 @@ func (l *Leader) removeFinishedJob(o finishedObject) {
 	switch {
 	case j.gone || j.record.Cancelled != nil && j.record.Cancelled.Remove || !api.Phase(j.record.Phase).Ended():
 		return
-	case j.writing || l.isAwaited(j) || slices.ContainsFunc(j.units, func(u *unit) bool { return !u.phase().Ended() || u.life.IsBeingWritten() }):
+	case j.writing || l.work.isAwaited(j) || slices.ContainsFunc(j.units, func(u *unit) bool { return !u.phase().Ended() || u.life.IsBeingWritten() }):
 		l.removeLater(o)
 		return
 	}

@@ -53,7 +53,7 @@ func TestAJobIsRemovedSomeTimeAfterItsEnd(t *testing.T) {
 				x.holdsAll(u)
 				x.ends(u, 0, 0, "Completed")
 				x.fails(u, 1, 0, "Completed")
-				if got := x.jobs["default/j"].record.Phase; got != string(api.Succeeded) {
+				if got := x.work.jobs["default/j"].record.Phase; got != string(api.Succeeded) {
 					t.Fatalf("the job is %s", got)
 				}
 				if leaders == 2 {
@@ -61,12 +61,12 @@ func TestAJobIsRemovedSomeTimeAfterItsEnd(t *testing.T) {
 				}
 				if c.keep > 0 {
 					x.keepsHouse(c.keep - time.Millisecond)
-					if x.jobs["default/j"] == nil {
+					if x.work.jobs["default/j"] == nil {
 						t.Fatal("the job is removed before its time")
 					}
 				}
 				x.keepsHouse(time.Millisecond)
-				if x.jobs["default/j"] != nil {
+				if x.work.jobs["default/j"] != nil {
 					t.Error("the job is there after its time")
 				}
 				if kvs := x.listed(record.UnitsPrefix); kvs != 0 {
@@ -100,7 +100,7 @@ func TestAnAllocationEndsWithItsTTL(t *testing.T) {
 			at := func(when string) {
 				if when == takeover {
 					x = x.takesOver()
-					u = x.units[u.path]
+					u = x.work.units[u.path]
 				}
 			}
 			at("while it runs")
@@ -120,11 +120,11 @@ func TestAnAllocationEndsWithItsTTL(t *testing.T) {
 			}
 			x.check()
 			x.keepsHouse(life.KeptAfterEnd)
-			if x.units[u.path] == nil {
+			if x.work.units[u.path] == nil {
 				t.Error("it is removed before its time")
 			}
 			x.keepsHouse(clockError)
-			if x.units[u.path] != nil || x.listed(record.UnitsPrefix) != 0 {
+			if x.work.units[u.path] != nil || x.listed(record.UnitsPrefix) != 0 {
 				t.Error("it is there after its time")
 			}
 			x.check()
@@ -175,8 +175,8 @@ func TestRemovalsHaveARate(t *testing.T) {
 				x.answer()
 			}
 		}
-		if left := x.listed(record.UnitsPrefix); left != many-second*50 || len(x.units) != left {
-			t.Fatalf("after %d seconds %d are in the store and %d known, want %d", second, left, len(x.units), many-second*50)
+		if left := x.listed(record.UnitsPrefix); left != many-second*50 || len(x.work.units) != left {
+			t.Fatalf("after %d seconds %d are in the store and %d known, want %d", second, left, len(x.work.units), many-second*50)
 		}
 		x.pass(time.Second)
 	}
@@ -198,11 +198,11 @@ func TestARemovalThatIsRefused(t *testing.T) {
 		}
 	}
 	x.answers()
-	if x.jobs["default/j"] == nil {
+	if x.work.jobs["default/j"] == nil {
 		t.Fatal("the job is removed though the store has refused")
 	}
 	x.keepsHouse(removalAgain)
-	if x.jobs["default/j"] != nil {
+	if x.work.jobs["default/j"] != nil {
 		t.Error("the job is not removed later")
 	}
 	x.check()

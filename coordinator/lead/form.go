@@ -45,7 +45,7 @@ func (l *Leader) decide(u *unit) sched.Decision {
 	}
 	l.chooseForm(u, 0)
 	for _, path := range yields {
-		if a := l.units[path].attempt; a != nil {
+		if a := l.work.units[path].attempt; a != nil {
 			l.step(a, txn.BudgetSpent{})
 		}
 	}

@@ -31,7 +31,7 @@ func TestAPreemptionWithAnAlternativeIsTakenOver(t *testing.T) {
 	next.clear()
 	next.hear(next.hosts["n1"])
 	next.tellsOf(grant.Grant{Tx: tx, Epoch: x.post.Epoch(), State: grant.Waiting, Members: members})
-	u := next.units[b.path]
+	u := next.work.units[b.path]
 	if u.attempt == nil || u.number != 2 || u.attempt.charges[0].Request[resource.GPU] != 3000 {
 		t.Fatalf("the next leader has alternative %d, want 2 with 3 GPUs", u.number)
 	}
@@ -44,7 +44,7 @@ func TestAPreemptionWithAnAlternativeIsTakenOver(t *testing.T) {
 func TestATakeoverKeepsTheAlternative(t *testing.T) {
 	x := newScene(t)
 	x.running("a", 8, elsewhere)
-	u := x.succeeded().units["default/alloc/a/0"]
+	u := x.succeeded().work.units["default/alloc/a/0"]
 	if u == nil || u.attempt == nil || u.number != 1 && u.number != 2 {
 		t.Fatalf("the next leader has %+v", u)
 	}

@@ -32,13 +32,13 @@ func groupKey(namespace, id string) string { return namespace + "/" + id }
 
 // joinGroup takes a unit into the group that its record names. A later group of the
 // same name replaces an earlier one, all of whose units have ended.
-func (v *view) joinGroup(u *unit) {
+func (r *register) joinGroup(u *unit) {
 	if u.allocation == nil || u.record.Gang == nil {
 		return
 	}
 	rule := u.allocation.Group()
 	key := groupKey(u.record.Namespace, rule.ID)
-	g := v.groups[key]
+	g := r.groups[key]
 	if g == nil || g.first.Compare(u.record.Gang.First) < 0 {
 		if g != nil {
 			for _, o := range g.units {
@@ -46,7 +46,7 @@ func (v *view) joinGroup(u *unit) {
 			}
 		}
 		g = &group{id: rule.ID, rule: rule, first: u.record.Gang.First}
-		v.groups[key] = g
+		r.groups[key] = g
 	}
 	if g.first != u.record.Gang.First {
 		return
@@ -57,15 +57,15 @@ func (v *view) joinGroup(u *unit) {
 }
 
 // leaveGroup takes a unit out of its group. A group without units is forgotten.
-func (v *view) leaveGroup(u *unit) {
+func (r *register) leaveGroup(u *unit) {
 	g := u.group
 	if g == nil {
 		return
 	}
 	g.units = slices.DeleteFunc(g.units, func(o *unit) bool { return o == u })
 	u.setGroup(nil)
-	if key := groupKey(u.record.Namespace, g.id); len(g.units) == 0 && v.groups[key] == g {
-		delete(v.groups, key)
+	if key := groupKey(u.record.Namespace, g.id); len(g.units) == 0 && r.groups[key] == g {
+		delete(r.groups, key)
 	}
 }
 

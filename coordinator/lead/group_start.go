@@ -20,7 +20,7 @@ func (l *Leader) seat(u *unit) {
 		return
 	}
 	place := &record.GangPlace{First: u.record.Sequence, SinceMillis: l.post.Millis(), MinMembers: rule.MinMembers}
-	if g := l.groups[groupKey(u.record.Namespace, rule.ID)]; g != nil && !g.isOver() {
+	if g := l.work.groups[groupKey(u.record.Namespace, rule.ID)]; g != nil && !g.isOver() {
 		*place = *g.units[0].record.Gang
 		if !g.hasFormed() {
 			u.setSequence(place.First)
@@ -38,7 +38,7 @@ func (l *Leader) checkGroup(u *unit) *api.Status {
 	}
 	rule, ns := u.allocation.Group(), u.record.Namespace
 	if !rule.IsGang() {
-		if g := l.groups[groupKey(ns, rule.ID)]; g != nil && rule.ID != "" && !g.isOver() {
+		if g := l.work.groups[groupKey(ns, rule.ID)]; g != nil && rule.ID != "" && !g.isOver() {
 			return differs("minMembers", "1", fmt.Sprint(g.rule.MinMembers), g)
 		}
 		return nil
@@ -47,7 +47,7 @@ func (l *Leader) checkGroup(u *unit) *api.Status {
 		return api.Errorf(422, "spec.gangScheduling.minMembers: %d members of a group start in one transaction of %d operations, the store takes %d; raise etcd's --max-txn-ops, or submit a Job",
 			rule.MinMembers, ops, l.post.MaxOps())
 	}
-	g := l.groups[groupKey(ns, rule.ID)]
+	g := l.work.groups[groupKey(ns, rule.ID)]
 	if g == nil || g.isOver() {
 		return nil
 	}
@@ -114,7 +114,7 @@ func (l *Leader) offerGroup(g *group) {
 		isReady[u] = true
 	}
 	for _, u := range g.units {
-		l.queueNews.note(u.path)
+		l.work.queueNews.note(u.path)
 		if !u.waiting() || u.attempt != nil || u.life.EndAsked() || u.life.IsBeingAdopted() || u.life.Gone() {
 			continue
 		}

@@ -43,7 +43,7 @@ func (l *Leader) housekeep() {
 	l.post.Measure(post.MetricSuspect, float64(suspect))
 	l.post.Measure(post.MetricUnapproved, float64(unapproved))
 	l.post.Measure(post.MetricQueued, float64(l.room.Order().Len()))
-	l.post.Measure(post.MetricRunning, float64(len(l.attempts)))
+	l.post.Measure(post.MetricRunning, float64(len(l.work.attempts)))
 	l.requests.Expire(post.InstantOf(l.post.Millis()).Add(-RequestLeaseTTL))
 	l.post.RenewLease()
 	l.compact()
@@ -89,7 +89,7 @@ func (l *Leader) collect() {
 		return
 	}
 	named := map[resource.TxID]bool{}
-	for _, a := range l.attempts {
+	for _, a := range l.work.attempts {
 		if a.by != "" {
 			named[a.by] = true // model: mutant ATTEMPT_REUSED
 		}

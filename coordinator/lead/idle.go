@@ -35,7 +35,7 @@ func (l *Leader) idleRule(namespace string) (r idle.Rule, then string, ruled boo
 // judgeIdle looks at the use of the units on a node that has reported.
 func (l *Leader) judgeIdle(n *node) {
 	for _, tx := range l.attemptsOn(n.view.ID) {
-		if a := l.attempts[tx]; a != nil && a.isJudgedIdle(l.post.Now()) {
+		if a := l.work.attempts[tx]; a != nil && a.isJudgedIdle(l.post.Now(), judgedEvery) {
 			l.judgeIdleOf(a)
 		}
 	}
@@ -62,11 +62,12 @@ func (l *Leader) judgeIdleOf(a *attempt) {
 	}
 }
 
-// isJudgedIdle reports whether the use of the attempt's members is judged now.
-func (a *attempt) isJudgedIdle(now time.Time) bool {
+// isJudgedIdle reports whether the use of the attempt's members is judged now, as after each
+// span.
+func (a *attempt) isJudgedIdle(now time.Time, every time.Duration) bool {
 	u := a.unit
 	return u.work() != nil && u.attempt == a && !u.life.EndAsked() && a.notice == nil &&
-		a.machine.State() == txn.Committed && a.ready.AtMillis != 0 && now.Sub(a.judgedIdle) >= judgedEvery
+		a.machine.State() == txn.Committed && a.ready.AtMillis != 0 && now.Sub(a.judgedIdle) >= every
 }
 
 // isIdleBy reports whether the store has that the attempt's GPUs are idle by a rule.

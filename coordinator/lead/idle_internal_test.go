@@ -16,8 +16,8 @@ import (
 // idleScene is a scene of work on GPUs that are measured.
 type idleScene struct {
 	*scene
-	work map[resource.NodeID][]record.MemberUse // as the agents have reported it
-	at   resource.Revision                      // of the last report
+	members map[resource.NodeID][]record.MemberUse // as the agents have reported it
+	at      resource.Revision                      // of the last report
 }
 
 func newIdleScene(t *testing.T, rule api.NamespaceIdle) *idleScene {
@@ -51,24 +51,24 @@ func (x *idleScene) works(u *unit, span time.Duration, percent int64, measured b
 		}
 		vote, _ := u.attempt.machine.Vote(id)
 		for _, m := range vote.Members {
-			at := slices.IndexFunc(x.work[id], func(w record.MemberUse) bool { return w.CompareMember(tx, m.Index) == 0 })
+			at := slices.IndexFunc(x.members[id], func(w record.MemberUse) bool { return w.CompareMember(tx, m.Index) == 0 })
 			if at < 0 {
 				w := record.MemberUse{Tx: tx, Member: m.Index}
 				for _, g := range m.Assignment.GPUs {
 					w.Use.Devices = append(w.Use.Devices, record.WorkDevice{UUID: g.UUID})
 				}
-				x.work[id] = append(x.work[id], w)
-				slices.SortFunc(x.work[id], func(a, b record.MemberUse) int { return a.CompareMember(b.Tx, b.Member) })
-				at = slices.IndexFunc(x.work[id], func(w record.MemberUse) bool { return w.CompareMember(tx, m.Index) == 0 })
+				x.members[id] = append(x.members[id], w)
+				slices.SortFunc(x.members[id], func(a, b record.MemberUse) int { return a.CompareMember(b.Tx, b.Member) })
+				at = slices.IndexFunc(x.members[id], func(w record.MemberUse) bool { return w.CompareMember(tx, m.Index) == 0 })
 			}
-			devices := slices.Clone(x.work[id][at].Use.Devices) // the leader has the former ones
+			devices := slices.Clone(x.members[id][at].Use.Devices) // the leader has the former ones
 			for i := range devices {
 				if measured {
 					devices[i].MeasuredMillis += span.Milliseconds()
 					devices[i].BusyMillis += span.Milliseconds() * percent / 100
 				}
 			}
-			x.work[id][at].Use.Devices = devices
+			x.members[id][at].Use.Devices = devices
 		}
 		x.reports(id)
 	}
@@ -80,14 +80,14 @@ func (x *idleScene) reports(id resource.NodeID) {
 	x.at++
 	n := x.nodes[id]
 	x.give(NodeFacts{
-		Node: id, Leased: true, Status: record.KV{Key: record.NodeStatusKey(id), Value: record.MustEncode(record.NodeStatus{Work: x.work[id]}), ModRev: x.at},
+		Node: id, Leased: true, Status: record.KV{Key: record.NodeStatusKey(id), Value: record.MustEncode(record.NodeStatus{Work: x.members[id]}), ModRev: x.at},
 		Observed: n.observed.revision, Lost: n.lost.Revision,
 	})
 }
 
 // next is the scene of the next leader, whose agents have registered again.
 func (x *idleScene) next() *idleScene {
-	next := &idleScene{x.succeeded(), x.work, x.at}
+	next := &idleScene{x.succeeded(), x.members, x.at}
 	for id := range x.hosts {
 		next.connect(id)
 	}
@@ -142,7 +142,7 @@ func TestAUnitIsIdleAfterItsTimeAlone(t *testing.T) {
 func TestNoUnitIsIdleThatIsNotMeasured(t *testing.T) {
 	for name, works := range map[string]func(x *idleScene, u *unit){
 		"one host of two, which never reports": func(x *idleScene, u *unit) {
-			x.work["n2"] = nil
+			x.members["n2"] = nil
 			x.works(u, 30*time.Minute, 0, true, "n2")
 			x.reports("n2")
 		},
@@ -155,7 +155,7 @@ func TestNoUnitIsIdleThatIsNotMeasured(t *testing.T) {
 			x.answers()
 		},
 		"members that start anew": func(x *idleScene, u *unit) {
-			x.work = map[resource.NodeID][]record.MemberUse{}
+			x.members = map[resource.NodeID][]record.MemberUse{}
 			x.works(u, 30*time.Minute, 50, true)
 		},
 	} {
@@ -266,7 +266,7 @@ func TestTheNextLeaderKeepsWhatWasFound(t *testing.T) {
 			}
 			x.rules.Namespaces["default"] = Namespace{Admission: "queue", Idle: &rule}
 			next := x.next()
-			u = next.units[u.path]
+			u = next.work.units[u.path]
 			for range c.after {
 				if !u.life.EndAsked() {
 					next.works(u, time.Minute, 0, true)
@@ -330,7 +330,7 @@ func TestNothingIsDoneBeforeTheFindingIsStored(t *testing.T) {
 	tx := u.attempt.machine.ID()
 	x.clock = x.clock.Add(time.Minute - judgedEvery)
 	for _, id := range u.attempt.machine.Nodes() {
-		list := x.work[id]
+		list := x.members[id]
 		for i := range list {
 			list[i].Use.Devices = slices.Clone(list[i].Use.Devices)
 			for k := range list[i].Use.Devices {

@@ -3,6 +3,7 @@ package lead
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead/post"
@@ -28,6 +29,11 @@ type job struct {
 	priorities *post.Alarm
 	// then runs, once, after the next change.
 	then []func()
+}
+
+// newJob is a job that the store does not have yet.
+func newJob(doc *api.Job, gang bool, rec record.Job) *job {
+	return &job{record: rec, doc: doc, gang: gang}
 }
 
 // key names the job among what has changed.
@@ -77,12 +83,25 @@ func (j *job) setDocument(doc *api.Job) { j.doc = doc }
 // setNeeds notes the positions that the dependencies name.
 func (j *job) setNeeds(needs []*awaited) { j.needs = needs }
 
+// creation is the write of the new job; met are the dependencies that have come true.
+func (j *job) creation(met []int) (record.Compare, record.Op) {
+	j.record.Met = met
+	key := record.JobKey(j.record.Namespace, j.record.Name)
+	return record.Absent(key), record.Put(key, record.MustEncode(j.record))
+}
+
 // remove notes that the object is gone.
 func (j *job) remove() { j.gone = true }
 
 // isHidden reports whether reads show the job no more: its end in the background
 // is durable.
 func (j *job) isHidden() bool { return j.record.Cancelled != nil && j.record.Cancelled.Background }
+
+// awaitPriorities sets the only alarm for the priorities of the units.
+func (j *job) awaitPriorities(p *post.Post, wait time.Duration, due func()) {
+	p.Cancel(j.priorities)
+	j.priorities = p.After(wait, due)
+}
 
 // addThen has f run after the next change.
 func (j *job) addThen(f func()) { j.then = append(j.then, f) }

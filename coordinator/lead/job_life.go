@@ -46,7 +46,7 @@ func (u *unit) state() life.State {
 		return life.Broken
 	case phase.Ended():
 		return life.Abandoned
-	case u.attempt != nil || u.adopting != nil:
+	case u.attempt != nil || u.adopting != "":
 		return life.Active
 	case u.hold == holdDelay:
 		return life.Delayed

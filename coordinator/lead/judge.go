@@ -62,7 +62,7 @@ func (l *Leader) judgeReply(n *node, a *attempt, e *grant.Replied) *lie {
 		return nil
 	}
 	if a.machine.Undecided() {
-		return a.judgeVote(n, e)
+		return judgeVote(a, n, e)
 	}
 	vote, _ := a.machine.Vote(id)
 	if !sameMembers(e.Members, vote.Members) {
@@ -72,7 +72,7 @@ func (l *Leader) judgeReply(n *node, a *attempt, e *grant.Replied) *lie {
 }
 
 // judgeVote compares the members of a promise with the requests.
-func (a *attempt) judgeVote(n *node, e *grant.Replied) *lie {
+func judgeVote(a *attempt, n *node, e *grant.Replied) *lie {
 	asked := a.requests[n.view.ID]
 	wrong := func(format string, args ...any) *lie {
 		return &lie{reason: ViolationVote, detail: fmt.Sprintf("%s for transaction %s: ", e.State, e.Tx) + fmt.Sprintf(format, args...)}
@@ -95,7 +95,7 @@ func (a *attempt) judgeVote(n *node, e *grant.Replied) *lie {
 		}
 		assignments[i] = m.Assignment
 		if err := n.view.Host.Satisfies(asked[i].Request, m.Assignment); err != nil {
-			return a.mismatch(n, wrong("member %d: %v", m.Index, err), err)
+			return mismatch(a, n, wrong("member %d: %v", m.Index, err), err)
 		}
 		if pinned := asked[i].PinnedGPUs; len(pinned) > 0 && !slices.Equal(devicesOf(m.Assignment), pinned) {
 			l := wrong("member %d: devices %v, asked for %v", m.Index, devicesOf(m.Assignment), pinned)
@@ -104,7 +104,7 @@ func (a *attempt) judgeVote(n *node, e *grant.Replied) *lie {
 		}
 	}
 	if err := n.view.Host.Disjoint(assignments...); err != nil {
-		return a.mismatch(n, wrong("%v", err), err)
+		return mismatch(a, n, wrong("%v", err), err)
 	}
 	return nil
 }
@@ -113,7 +113,7 @@ func (a *attempt) judgeVote(n *node, e *grant.Replied) *lie {
 // and where the promise may be of the hardware that the node had before: its
 // agent was asked on an earlier stream, and each change of the hardware begins
 // another.
-func (a *attempt) mismatch(n *node, l *lie, err error) *lie {
+func mismatch(a *attempt, n *node, l *lie, err error) *lie {
 	if m, is := err.(*fit.Mismatch); is { //nolint:errorlint // as it was made
 		l.doubt = m.OfPolicy || m.OfHost && a.asked[n.view.ID] != n.stream
 	}

@@ -106,7 +106,7 @@ func (l *Leader) notify(u *unit) {
 // notifyJob notes that a job has changed, for the jobs that depend on it, and goes on with
 // what waits for the job.
 func (l *Leader) notifyJob(j *job) {
-	l.dependents.note(j)
+	l.work.dependents.note(j)
 	l.goOnWith(j)
 }
 

@@ -47,7 +47,7 @@ func (l *Leader) setHolds(j *job) (changed []*unit) {
 	for i, u := range j.units {
 		switch {
 		case u.hold == holdDelay:
-		case u.hold == noHold && !may[i] && u.waiting() && u.attempt == nil && u.adopting == nil:
+		case u.hold == noHold && !may[i] && u.waiting() && u.attempt == nil && u.adopting == "":
 			u.setHold(holdThrottled)
 			changed = append(changed, u)
 		case u.hold == holdThrottled && (may[i] || !u.waiting()):
@@ -61,7 +61,7 @@ func (l *Leader) setHolds(j *job) (changed []*unit) {
 // holdAll holds all units of a job that wait, because of a dependency.
 func (j *job) holdAll() (changed []*unit) {
 	for _, u := range j.units {
-		if u.hold != holdDependency && u.waiting() && u.attempt == nil && u.adopting == nil {
+		if u.hold != holdDependency && u.waiting() && u.attempt == nil && u.adopting == "" {
 			u.setHold(holdDependency)
 			changed = append(changed, u)
 		}
@@ -83,7 +83,7 @@ func (l *Leader) holdUnits(j *job) {
 
 // loadHolds sets the holds of all units that earlier leaders have stored.
 func (l *Leader) loadHolds() error {
-	for _, j := range l.jobs {
+	for _, j := range l.work.jobs {
 		l.setHolds(j)
 	}
 	return nil

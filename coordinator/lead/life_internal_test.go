@@ -132,7 +132,7 @@ func TestTheRetriesOutliveTheLeader(t *testing.T) {
 				next.hear(next.hosts[id])
 			}
 			next.answers()
-			u = next.units[u.path]
+			u = next.work.units[u.path]
 			if !c.released && u.attempt != nil {
 				next.settles(u, grant.Tombstone)
 			}
@@ -304,7 +304,7 @@ func TestAnInstantOfAClockAheadIsBounded(t *testing.T) {
 		next.hear(next.hosts[id])
 	}
 	next.answers()
-	u = next.units[u.path]
+	u = next.work.units[u.path]
 	if next.pass(9 * time.Second); u.attempt != nil {
 		t.Error("the retry is begun before its delay")
 	}

@@ -115,8 +115,8 @@ func (l *Leader) endSince(u *unit, asked txn.ReleaseAsked, instant int64) {
 		l.writeWish(u)
 	case u.phase().Ended() && u.job != nil:
 		l.finish(u)
-	case u.adopting != nil: // ends once that is fenced; its agents are not waited for
-		l.abandon(u.adopting)
+	case u.adopting != "": // ends once that is fenced; its agents are not waited for
+		l.abandon(l.adoptions[u.adopting])
 	case !u.life.IsBeingWritten():
 		l.endQueued(u)
 	}
@@ -232,7 +232,7 @@ func (l *Leader) finishJob(j *job) {
 			return
 		}
 	}
-	remove := j.record.Cancelled != nil && j.record.Cancelled.Remove && !l.isAwaited(j)
+	remove := j.record.Cancelled != nil && j.record.Cancelled.Remove && !l.work.isAwaited(j)
 	if !remove && api.Phase(j.record.Phase).Ended() {
 		return
 	}
@@ -278,7 +278,7 @@ func (l *Leader) forgetJob(j *job) {
 		return
 	}
 	j.remove()
-	l.deleteJob(j)
+	l.work.deleteJob(j)
 	for _, u := range j.units {
 		l.removeUnit(u)
 	}

@@ -123,7 +123,9 @@ func (v *view) loadJobs(kvs []record.KV) error {
 		}
 		doc.Spec.CompleteBy(rec.Admitted.Fill)
 		_, _, gang := api.JobUnits(doc)
-		v.insertJob(&job{record: rec, stored: kv.ModRev, doc: doc, gang: gang})
+		j := newJob(doc, gang, rec)
+		j.setStored(kv.ModRev)
+		v.work.insertJob(j)
 	}
 	return nil
 }
@@ -134,8 +136,8 @@ func (v *view) loadUnits(kvs []record.KV) error {
 			return err
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(v.jobs)) {
-		j := v.jobs[name]
+	for _, name := range slices.Sorted(maps.Keys(v.work.jobs)) {
+		j := v.work.jobs[name]
 		if len(j.units) == 0 {
 			return fmt.Errorf("job %s/%s has no unit", j.record.Namespace, j.record.Name)
 		}
@@ -163,11 +165,11 @@ func (v *view) loadUnit(kv record.KV) (*unit, error) {
 func (v *view) restoreUnit(rec record.Unit) (*unit, error) {
 	ns := Namespace{Tenant: rec.Tenant}
 	if rec.Kind == record.JobUnit {
-		j := v.jobs[rec.Namespace+"/"+rec.Name]
+		j := v.work.jobs[rec.Namespace+"/"+rec.Name]
 		if j == nil {
 			return nil, fmt.Errorf("its job is missing")
 		}
-		u, status := newUnit(ns, rec, j.doc.Spec.Template.Spec, j.doc, j.record.Made.User())
+		u, status := newUnit(ns.Tenant, rec, j.doc.Spec.Template.Spec, j.doc, j.record.Made.User())
 		if status != nil {
 			return nil, status
 		}
@@ -180,7 +182,7 @@ func (v *view) restoreUnit(rec record.Unit) (*unit, error) {
 		return nil, fmt.Errorf("document: %w", status)
 	}
 	doc.Spec.CompleteBy(rec.Admitted.Fill)
-	u, status := newUnit(ns, rec, doc.Spec, nil, rec.Made.User())
+	u, status := newUnit(ns.Tenant, rec, doc.Spec, nil, rec.Made.User())
 	if status != nil {
 		return nil, status
 	}
@@ -194,7 +196,7 @@ func (l *Leader) loadOrder(kvs []record.KV) error {
 		if err != nil {
 			return err
 		}
-		u := l.units[key.Unit.String()]
+		u := l.work.units[key.Unit.String()]
 		if u == nil {
 			return fmt.Errorf("%s: its unit is missing", kv.Key)
 		}

@@ -41,7 +41,7 @@ func (l *Leader) loadRecords(kvs []record.KV) ([]recovered, error) {
 			l.retired.add(id, slices.DeleteFunc(rec.Unheard, func(n resource.NodeID) bool { return l.nodes[n] == nil }), l.post.Now()) // it was deleted
 			continue
 		}
-		u := l.units[rec.Unit.String()]
+		u := l.work.units[rec.Unit.String()]
 		if u == nil || u.record.TxID != id {
 			return nil, fmt.Errorf("%s: is %s, but its unit %s does not name it", kv.Key, rec.State, rec.Unit)
 		}
@@ -67,8 +67,8 @@ func (v *view) restoreAttempt(id resource.TxID, u *unit, rec record.Tx, rev reso
 		n := v.node(m.Node)
 		n.reservationOf(id).addMember(m.AsMember())
 	}
-	a := &attempt{unit: u, charges: rec.Charges, held: map[resource.NodeID]bool{}, by: rec.By, lost: rec.Lost}
-	a.restoreLost(rec.LostMembers)
+	a := newAttempt(u, rec.Charges, time.Time{})
+	a.restoreRecord(rec)
 	for _, node := range lostNodes(&rec) {
 		if v.nodes[node] != nil { // else it was deleted
 			v.noteLostOn(id, node)
@@ -109,8 +109,8 @@ func (l *Leader) resume() {
 	}
 	l.recovered = nil
 	l.awaitAdoptions()
-	for _, name := range slices.Sorted(maps.Keys(l.jobs)) {
-		j := l.jobs[name]
+	for _, name := range slices.Sorted(maps.Keys(l.work.jobs)) {
+		j := l.work.jobs[name]
 		l.endUnwanted(j)
 		if first := j.units[0]; isOverdueEnd(first) {
 			l.finishOverdue(first)
@@ -121,8 +121,8 @@ func (l *Leader) resume() {
 	}
 	l.noteAllFinished()
 	l.limitTimes()
-	for _, path := range slices.Sorted(maps.Keys(l.units)) {
-		if u := l.units[path]; u.waiting() {
+	for _, path := range slices.Sorted(maps.Keys(l.work.units)) {
+		if u := l.work.units[path]; u.waiting() {
 			l.awaitStart(u)
 			l.awaitRetry(u)
 		}

@@ -121,7 +121,7 @@ func (l *Leader) memberLossOf(a *attempt, node resource.NodeID) (*memberLoss, *a
 func (l *Leader) replacementOf(gang *unit, index int) (*unit, *api.Status) {
 	of, j := gang.record, gang.job
 	member := of.FirstMember + index
-	u, status := newUnit(Namespace{Tenant: of.Tenant}, record.Unit{
+	u, status := newUnit(of.Tenant, record.Unit{
 		UID: resource.UnitUID(l.post.UID("unit")), Kind: record.JobUnit, Namespace: of.Namespace, Name: of.Name, N: record.FirstReplacement + member,
 		Queue: of.Queue, Priority: l.priorityOf(j), Phase: string(api.Pending), Members: 1, FirstMember: member, Created: l.post.Stamp(),
 		Parent: of.UID, Replaces: true, NodeResources: of.NodeResources, Sequence: of.Sequence,
@@ -178,7 +178,7 @@ func (l *Leader) membersLost(a *attempt, e txn.AckLoss) {
 		n.drop(tx)
 	}
 	l.noteLostOn(tx, e.Node)
-	l.unmapMembers(u, x.members)
+	l.work.unmapMembers(u, x.members)
 	u.keepLost(u.lostWith(x.members), e.Revision)
 	l.recharge(a, x.charges)
 	l.census.note(u)

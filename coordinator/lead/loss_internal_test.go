@@ -118,7 +118,7 @@ func TestAGangGoesOnWithoutALostMember(t *testing.T) {
 	if !x.keeps(r.record.Order().Key()) {
 		t.Error("the replacement has no place in the order")
 	}
-	if m := x.members["default/train-1"]; m == nil || m.unit != r {
+	if m := x.work.members["default/train-1"]; m == nil || m.unit != r {
 		t.Errorf("train-1 is %+v", m)
 	}
 	x.check()
@@ -207,11 +207,11 @@ func TestTheNextLeaderGoesOnWithALoss(t *testing.T) {
 	x.answers()
 	x.settles(r, grant.Reserved)
 	next := x.succeeded()
-	gang, replacement := next.units[u.path], next.units[r.path]
+	gang, replacement := next.work.units[u.path], next.work.units[r.path]
 	if !slices.Equal(gang.record.Lost, []int{1}) || gang.attempt == nil || len(gang.attempt.machine.Nodes()) != 2 || !replacement.isWanted() || replacement.attempt == nil {
 		t.Fatalf("the gang is %+v", gang.record)
 	}
-	if m := next.members["default/train-1"]; m == nil || m.unit != replacement {
+	if m := next.work.members["default/train-1"]; m == nil || m.unit != replacement {
 		t.Errorf("train-1 is %+v", m)
 	}
 	if !next.lostHolds[node][gang.attempt.machine.ID()] {
@@ -270,7 +270,7 @@ func TestAGangAndItsReplacementsAreEvictedTogether(t *testing.T) {
 			if u.phase() != api.Pending || len(u.record.Lost) > 0 || u.attempt != nil {
 				t.Fatalf("the gang is %s, with %v lost", u.phase(), u.record.Lost)
 			}
-			if m := x.members["default/train-1"]; m == nil || m.unit != r {
+			if m := x.work.members["default/train-1"]; m == nil || m.unit != r {
 				t.Errorf("train-1 is %+v while the replacement ends", m)
 			}
 			x.check()
@@ -278,7 +278,7 @@ func TestAGangAndItsReplacementsAreEvictedTogether(t *testing.T) {
 			if !r.life.Gone() || len(u.job.replacements()) > 0 || x.keeps(r.record.Path().Key()) {
 				t.Errorf("the replacement is %s", r.phase())
 			}
-			if m := x.members["default/train-1"]; m == nil || m.unit != u {
+			if m := x.work.members["default/train-1"]; m == nil || m.unit != u {
 				t.Errorf("train-1 is %+v", m)
 			}
 			x.connect("n5")

@@ -20,8 +20,8 @@ import (
 func (l *Leader) heldOn(n *node) map[string]bool {
 	held := map[string]bool{}
 	for _, tx := range l.attemptsOn(n.view.ID) {
-		u := l.attempts[tx].unit
-		if u.attempt != l.attempts[tx] {
+		u := l.work.attempts[tx].unit
+		if u.attempt != l.work.attempts[tx] {
 			continue
 		}
 		for _, p := range u.placements() {

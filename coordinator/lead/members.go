@@ -16,7 +16,7 @@ import (
 // surplus are the reported devices that the record does not have: an agent that has
 // lied in its promise holds them, and refuses them to each other transaction.
 func (l *Leader) membersOf(n *node, tx resource.TxID, reported []grant.Member) (members, surplus []grant.Member) {
-	a := l.attempts[tx]
+	a := l.work.attempts[tx]
 	if a == nil || a.machine.Undecided() || a.machine.State() == txn.Aborted {
 		return reported, nil
 	}

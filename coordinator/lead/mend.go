@@ -89,7 +89,7 @@ func (l *Leader) dropReplacement(r *unit) {
 	j, g := r.job, r.gang()
 	j.dropUnits([]*unit{r})
 	l.removeUnit(r)
-	l.mapMembers(g)
+	l.work.mapMembers(g)
 	l.occupancy.noteUnit(g)
 	if !g.life.EndAsked() && g.attempt == nil && !g.life.Gone() {
 		l.offer(g)

@@ -251,10 +251,10 @@ func TestALeaderEndsAReplacementWithoutAGang(t *testing.T) {
 	x.put(gang.Order().Key(), record.MustEncode(record.Order{UnitUID: gang.UID}))
 	next := x.succeeded()
 	next.finish(next.resume)
-	if got := next.units[r.path]; got.phase() != api.Terminating {
+	if got := next.work.units[r.path]; got.phase() != api.Terminating {
 		t.Fatalf("the replacement is %s", got.phase())
 	}
-	if next.units[u.path].mayBeTried() {
+	if next.work.units[u.path].mayBeTried() {
 		t.Error("the gang may be tried")
 	}
 	next.check()

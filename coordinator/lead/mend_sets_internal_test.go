@@ -165,7 +165,7 @@ func TestLossesOfMembersThatDiffer(t *testing.T) {
 			}
 			x.checkCharges(seed, u, gpus)
 			next := x.succeeded()
-			next.checkCharges(seed, next.units[u.path], gpus)
+			next.checkCharges(seed, next.work.units[u.path], gpus)
 		}
 	}
 	if losses < 40 || shared == 0 {

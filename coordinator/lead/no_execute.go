@@ -23,7 +23,7 @@ func (l *Leader) evictUntolerating(n *node) {
 			continue
 		}
 		for _, tx := range l.attemptsOn(n.view.ID) {
-			u := l.attempts[tx].unit
+			u := l.work.attempts[tx].unit
 			if !u.evictable() || u.attempt.machine.ID() != tx {
 				continue
 			}

@@ -1,30 +1,18 @@
 package lead
 
 import (
-	"slices"
-
-	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/sched"
-	"github.com/musterd/muster/resource"
-)
-
-// The values of preemptionPolicy beside api.PreemptOwnQuota, which is that of a unit
-// without one.
-const (
-	preemptLower = api.PreemptLowerPriority
-	preemptNever = api.PreemptNever
 )
 
 // beginPreemption starts the transaction of a unit whose place others have to
 // leave first. From here on that place is its own as soon as they do, and its
 // charge counts beside theirs.
 func (l *Leader) beginPreemption(u *unit, d *sched.Decision) {
-	a := &attempt{unit: u, charges: sched.WithModels(u.charges, d.Models), begun: l.post.Now(), claims: d.Claims, held: map[resource.NodeID]bool{}}
-	for _, v := range l.unitsOf(d.Victims) {
-		a.addVictim(v.attempt)
-		l.occupancy.noteUnit(v)
+	a := newAttempt(u, sched.WithModels(u.charges, d.Models), l.post.Now())
+	a.displace(l.work.unitsOf(d.Victims), d.Claims)
+	for _, v := range a.victims {
+		l.occupancy.noteUnit(v.unit)
 	}
-	slices.SortFunc(a.victims, byPath)
 	if d.Claims {
 		l.chargeNominated(u)
 	}

@@ -32,7 +32,7 @@ func (l *Leader) occupied() *cluster.State {
 	}
 	clear(l.occupancy.nodes)
 	for tx := range l.occupancy.txs {
-		if a := l.attempts[tx]; a != nil {
+		if a := l.work.attempts[tx]; a != nil {
 			l.occupancy.noteUnit(a.unit)
 		}
 	}
@@ -62,8 +62,8 @@ func (l *Leader) boundOccupancy() {
 
 // occupantOf derives a unit's occupant, nil for none.
 func (l *Leader) occupantOf(path string) *cluster.Occupant {
-	u := l.units[path]
-	if u == nil || u.attempt == nil || l.attempts[u.attempt.machine.ID()] != u.attempt {
+	u := l.work.units[path]
+	if u == nil || u.attempt == nil || l.work.attempts[u.attempt.machine.ID()] != u.attempt {
 		return nil
 	}
 	o := &cluster.Occupant{
@@ -146,7 +146,7 @@ func (l *Leader) reservedParts(a *attempt) []cluster.Part {
 // checkOccupants compares the occupants with those that all attempts give.
 func (l *Leader) checkOccupants() error {
 	state, known := l.occupied(), 0
-	for _, path := range slices.Sorted(maps.Keys(l.units)) {
+	for _, path := range slices.Sorted(maps.Keys(l.work.units)) {
 		want, got := l.occupantOf(path), state.Occupant(path)
 		if got != nil {
 			known++
@@ -156,7 +156,7 @@ func (l *Leader) checkOccupants() error {
 		}
 	}
 	for o := range state.Occupants() {
-		if known--; l.units[o.Unit] == nil {
+		if known--; l.work.units[o.Unit] == nil {
 			return fmt.Errorf("%s is an occupant, and no unit", o.Unit)
 		}
 	}
@@ -170,7 +170,7 @@ func (l *Leader) checkOccupants() error {
 func (l *Leader) attemptsOn(node resource.NodeID) []resource.TxID {
 	var txs []resource.TxID
 	for o := range l.occupied().OccupantsOf(node) {
-		txs = append(txs, l.units[o.Unit].attempt.machine.ID())
+		txs = append(txs, l.work.units[o.Unit].attempt.machine.ID())
 	}
 	slices.Sort(txs)
 	return txs

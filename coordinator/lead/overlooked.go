@@ -20,7 +20,7 @@ import (
 
 // Phase is a unit's, by its path; false where the leader knows no such unit.
 func (l *Leader) Phase(path string) (api.Phase, bool) {
-	u := l.units[path]
+	u := l.work.units[path]
 	if u == nil {
 		return "", false
 	}
@@ -56,7 +56,7 @@ func (l *Leader) Overlooked() string {
 		return ""
 	}
 	for _, key := range l.room.Order().Head(l.room.Order().Len()) {
-		u := l.units[key.Path]
+		u := l.work.units[key.Path]
 		if u == nil || !u.waiting() || u.life.EndAsked() || !u.mayBeTried() || u.grows() || u.gathers() && !slices.Contains(u.group.offered, u) {
 			continue
 		}
@@ -77,7 +77,7 @@ func (l *Leader) Overlooked() string {
 // "" where there is none. Each unit is compared with each other one.
 func (l *Leader) Misqueued() string {
 	for _, key := range l.room.Order().Head(l.room.Order().Len()) {
-		u, k := l.units[key.Path], l.objects.Queues.Get(l.units[key.Path].record.Queue)
+		u, k := l.work.units[key.Path], l.objects.Queues.Get(l.work.units[key.Path].record.Queue)
 		if k == nil || !l.room.Offered(key.Path) {
 			continue
 		}
@@ -86,7 +86,7 @@ func (l *Leader) Misqueued() string {
 			return o.record.Queue == u.record.Queue && (part == rule.Waits || part == rule.Starts) && o.key.Compare(key) < 0 && !o.key.ArrivedWith(key)
 		}
 		rules := edit.QueueRules(&k.Object)
-		if rules.Hold || rules.Strict && slices.ContainsFunc(slices.Collect(maps.Values(l.units)), isAhead) {
+		if rules.Hold || rules.Strict && slices.ContainsFunc(slices.Collect(maps.Values(l.work.units)), isAhead) {
 			return key.Path
 		}
 	}
@@ -178,7 +178,7 @@ func (l *Leader) couldClaim(u *unit, named []string) bool {
 	if u.stored == 0 || u.policy == preemptNever || l.someoneEnds() {
 		return false
 	}
-	if slices.ContainsFunc(l.unitsOf(named), func(v *unit) bool { return !v.evictable() || l.isContested(v) }) {
+	if slices.ContainsFunc(l.work.unitsOf(named), func(v *unit) bool { return !v.evictable() || l.isContested(v) }) {
 		return false
 	}
 	w, of := l.world(), u.wanted()

@@ -49,7 +49,7 @@ func (l *Leader) growJob(change *jobChange, has, want int) *api.Status {
 			Queue: l.queueOf(first.Namespace, change.doc.Spec.Queue), Priority: l.priorityOf(j), Phase: string(api.Pending), Members: 1, FirstMember: index,
 			Created: l.post.Stamp(), Parent: first.UID, NodeResources: first.NodeResources,
 		}
-		u, status := newUnit(ns, rec, change.doc.Spec.Template.Spec, change.doc, j.record.Made.User())
+		u, status := newUnit(ns.Tenant, rec, change.doc.Spec.Template.Spec, change.doc, j.record.Made.User())
 		if status != nil {
 			return status
 		}
@@ -69,7 +69,7 @@ func (l *Leader) growJob(change *jobChange, has, want int) *api.Status {
 // isTaken refuses a new unit of a job whose member's name another object has.
 func (l *Leader) isTaken(u *unit) *api.Status {
 	name := u.memberName(0)
-	m := l.members[u.record.Namespace+"/"+name]
+	m := l.work.members[u.record.Namespace+"/"+name]
 	switch {
 	case m == nil:
 		return nil

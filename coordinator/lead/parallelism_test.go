@@ -67,7 +67,7 @@ func TestAJobShrinksFromItsEnd(t *testing.T) {
 		t.Errorf("raised too early: %q", got)
 	}
 	x.settles(third, grant.Tombstone)
-	if got, want := x.membersOf(j), []string{"j-0 Running", "j-1 Running"}; !slices.Equal(got, want) || x.units[third.path] != nil {
+	if got, want := x.membersOf(j), []string{"j-0 Running", "j-1 Running"}; !slices.Equal(got, want) || x.work.units[third.path] != nil {
 		t.Errorf("it ends with %v", got)
 	}
 	if found := x.keeps(third.record.Path().Key()); found || len(j.record.Units) != 2 {
@@ -139,14 +139,14 @@ func TestANewLeaderGoesOnWithAShrinkage(t *testing.T) {
 		next := x.succeeded()
 		next.give(ResumeWork{})
 		next.answers()
-		if u := next.units[third.path]; u != nil && u.attempt != nil && durable {
+		if u := next.work.units[third.path]; u != nil && u.attempt != nil && durable {
 			n := next.nodes[u.attempt.machine.Nodes()[0]]
 			next.hear(grant.Replied{Node: n.view.ID, Tx: u.attempt.machine.ID(), Incarnation: n.incarnation, Revision: n.revision, State: grant.Tombstone})
 			next.answers()
 		}
 		next.pass(10 * time.Second)
 		next.answers()
-		k := next.jobs["default/j"]
+		k := next.work.jobs["default/j"]
 		if want := map[bool]int{true: 2, false: 3}[durable]; len(k.units) != want || len(k.record.Units) != want {
 			t.Errorf("after %d steps it has %d members, want %d", steps, len(k.units), want)
 		}
@@ -158,8 +158,8 @@ func TestAChangeThatTheStoreRefusesLeavesNothing(t *testing.T) {
 	j := x.sweep(2, 0)
 	x.put(record.JobKey("default", "j"), record.MustEncode(j.record)) // another has written it
 	x.changes(j.units[0], `{"parallelism":4}`)
-	if got := x.refusedWith(); len(got) < 3 || got[:3] != "503" || len(x.units) != 2 || x.members["default/j-2"] != nil {
-		t.Errorf("answered %q, and %d units are there", got, len(x.units))
+	if got := x.refusedWith(); len(got) < 3 || got[:3] != "503" || len(x.work.units) != 2 || x.work.members["default/j-2"] != nil {
+		t.Errorf("answered %q, and %d units are there", got, len(x.work.units))
 	}
 	x.check()
 }

@@ -67,7 +67,7 @@ func (l *Leader) perform(a *attempt, effects []txn.Effect) {
 		case txn.AckEvicting:
 			l.underNotice(a, e)
 		case txn.AckFreed:
-			if p := l.attempts[a.machine.By()]; p != nil {
+			if p := l.work.attempts[a.machine.By()]; p != nil {
 				for _, mate := range p.mates() {
 					l.noteWaiting(mate.unit)
 					l.step(mate, txn.VictimFreed{Tx: tx})
@@ -251,7 +251,7 @@ func (l *Leader) readRecord(a *attempt) {
 			if rec.State == grant.RecordEvicting {
 				a.setNoticed(rec.EndingMillis)
 			}
-			if p := l.attempts[rec.By]; p != nil && p.machine.Undecided() {
+			if p := l.work.attempts[rec.By]; p != nil && p.machine.Undecided() {
 				in.By = rec.By
 			}
 		}

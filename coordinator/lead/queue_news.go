@@ -1,8 +1,23 @@
 package lead
 
+import (
+	"maps"
+	"slices"
+)
+
 // queueNews names the units whose part in their queue may have changed. The zero value
 // names nobody.
 type queueNews struct{ units map[string]bool }
+
+// any reports whether there is news.
+func (n *queueNews) any() bool { return len(n.units) > 0 }
+
+// take returns the units, ascending by path, and forgets them.
+func (n *queueNews) take() []string {
+	paths := slices.Sorted(maps.Keys(n.units))
+	clear(n.units)
+	return paths
+}
 
 // note notes that the part of a unit in its queue may have changed.
 func (n *queueNews) note(path string) {

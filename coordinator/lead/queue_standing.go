@@ -3,8 +3,6 @@ package lead
 import (
 	"cmp"
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/queue/rule"
@@ -100,15 +98,14 @@ func (l *Leader) fillsQueue(u *unit, together int) *sched.Evidence {
 
 // noteQueues takes over the parts of units in their queues that have changed.
 func (l *Leader) noteQueues() {
-	for _, path := range slices.Sorted(maps.Keys(l.queueNews.units)) {
-		u := l.units[path]
+	for _, path := range l.work.queueNews.take() {
+		u := l.work.units[path]
 		part := rule.Unit{Standing: standingOf(u)}
 		if part.Key.Path = path; u != nil {
 			part.Queue, part.Key, part.Members = u.record.Queue, u.key, u.record.Held()
 		}
 		l.queues.Put(part)
 	}
-	clear(l.queueNews.units)
 }
 
 // noteAdded notes the units that a change of a job adds, which belong to the job once the
@@ -116,8 +113,8 @@ func (l *Leader) noteQueues() {
 func (l *Leader) noteAdded(j *job) {
 	own := j.ownUnits()
 	next := own[len(own)-1].record.Path()
-	for next.N++; l.units[next.String()] != nil; next.N++ {
-		l.queueNews.note(next.String())
+	for next.N++; l.work.units[next.String()] != nil; next.N++ {
+		l.work.queueNews.note(next.String())
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 // takeQueueNews takes over what has changed in queues, and offers or holds the units
 // that the rules hold back no more, or from now on.
 func (l *Leader) takeQueueNews() {
-	for len(l.queueNews.units) > 0 || l.queues.HasNews() {
+	for l.work.queueNews.any() || l.queues.HasNews() {
 		l.noteQueues()
 		for _, n := range l.queues.TakeNews() {
 			l.followQueue(n)
@@ -48,7 +48,7 @@ func (l *Leader) followQueue(n rule.News) {
 func (l *Leader) followRules(paths []string) {
 	offered := map[*group]bool{}
 	for _, path := range paths {
-		l.followRule(l.units[path], offered)
+		l.followRule(l.work.units[path], offered)
 	}
 }
 
@@ -61,9 +61,9 @@ func (l *Leader) followRule(u *unit, offered map[*group]bool) {
 		if l.isOnHold(u) && u.waiting() && u.attempt.mayCommit() && u.attempt.machine.Undecided() {
 			l.step(u.attempt, txn.BudgetSpent{})
 		}
-	case u.adopting != nil:
+	case u.adopting != "":
 		if l.isOnHold(u) {
-			l.abandon(u.adopting)
+			l.abandon(l.adoptions[u.adopting])
 		}
 	case !u.life.IsBeingAdopted():
 		if !u.gathers() {

@@ -66,7 +66,7 @@ func TestAQueueOnHoldTakesNoPreemptionOver(t *testing.T) {
 	}
 	x.tellsOf(g)
 	x.answers()
-	if d.unit.attempt != nil || d.unit.adopting != nil || len(x.adoptions) != 0 {
+	if d.unit.attempt != nil || d.unit.adopting != "" || len(x.adoptions) != 0 {
 		t.Errorf("the unit has an attempt or an adoption: %+v", d.unit)
 	}
 	x.check()

@@ -65,14 +65,14 @@ func (l *Leader) putReady(a *attempt, r record.Ready) {
 				a.setReady(a.ready.Written(r, rev))
 				l.noteStarted(a)
 				l.notify(a.unit)
-				if !first && l.attempts[tx] == a {
+				if !first && l.work.attempts[tx] == a {
 					l.noteIdle(a)
 				}
-				if first && l.attempts[tx] == a {
+				if first && l.work.attempts[tx] == a {
 					l.limitTime(a)
 					l.noteSignaled(a)
 				}
-			case l.attempts[tx] == a && len(r.Freed) == 0 && err != nil: // refused, e.g. for want of space
+			case l.work.attempts[tx] == a && len(r.Freed) == 0 && err != nil: // refused, e.g. for want of space
 				l.unwritten = append(l.unwritten, tx)
 			}
 		},
@@ -82,7 +82,7 @@ func (l *Leader) putReady(a *attempt, r record.Ready) {
 // writePartly writes which nodes have freed their members for a second.
 func (l *Leader) writePartly() {
 	for _, tx := range l.partly.Due(l.post.Now()) {
-		a, freed := l.attempts[tx], l.partly.Of(tx)
+		a, freed := l.work.attempts[tx], l.partly.Of(tx)
 		switch {
 		case a == nil:
 			l.partly.Forget(tx)
@@ -101,8 +101,8 @@ func (l *Leader) writePartly() {
 func (l *Leader) carryPartly(a *attempt, d *post.Decision) []vacancy.Write {
 	nodes := a.machine.Nodes()
 	writes := l.partly.Ahead(nodes, l.post.Now(), func(tx resource.TxID) (vacancy.Key, []resource.NodeID, bool) {
-		other := l.attempts[tx]
-		if other != nil && slices.ContainsFunc(nodes, other.machine.Has) && !slices.Contains(a.mates(), l.attempts[other.machine.By()]) { // no victim
+		other := l.work.attempts[tx]
+		if other != nil && slices.ContainsFunc(nodes, other.machine.Has) && !slices.Contains(a.mates(), l.work.attempts[other.machine.By()]) { // no victim
 			return other.ready, other.machine.Nodes(), true
 		}
 		return vacancy.Key{}, nil, false
@@ -119,7 +119,7 @@ func (l *Leader) writeUnwritten() {
 	for len(l.unwritten) > 0 && l.readyPace.Take(l.post.Now(), readyRate) {
 		tx := l.unwritten[0]
 		l.unwritten = l.unwritten[1:]
-		if a := l.attempts[tx]; a != nil {
+		if a := l.work.attempts[tx]; a != nil {
 			l.writeReady(a)
 		}
 	}
@@ -138,7 +138,7 @@ func (l *Leader) loadReady(kvs []record.KV) error {
 			return err
 		}
 		l.retired.keepReady(tx)
-		if a := l.attempts[tx]; a != nil {
+		if a := l.work.attempts[tx]; a != nil {
 			a.setReady(vacancy.Key{Ready: r, Revision: kv.ModRev})
 			l.partly.Restore(tx, r.Freed)
 		} else if !recorded[tx] {

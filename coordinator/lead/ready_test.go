@@ -144,7 +144,7 @@ func TestTheNextLeaderWritesOnlyWhatIsNotWritten(t *testing.T) {
 		next.hear(next.hosts[id])
 	}
 	next.answers()
-	a, b = next.units[a.path], next.units[b.path]
+	a, b = next.work.units[a.path], next.work.units[b.path]
 	if c := next.conditionOf(a, "Ready"); c.Status != "True" || c.LastTransitionTime != post.Stamp(at) {
 		t.Errorf("a after the election: %+v", c)
 	}

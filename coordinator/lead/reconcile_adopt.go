@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead/post"
@@ -75,7 +76,7 @@ func (r *reconciliation) adopt(g *lost, done func(*api.Status)) {
 		d.Ops = append(d.Ops, record.Put(job, record.MustEncode(who.job.record)))
 	}
 	d.Done = func(o txn.Outcome, rev resource.Revision, err error) {
-		if l.units[u.path] != u { // nobody forgets a unit while it is written: the next term loads what is true
+		if l.work.units[u.path] != u { // nobody forgets a unit while it is written: the next term loads what is true
 			l.post.End(fmt.Errorf("unit %s was forgotten while the record of %s was made again", u.path, g.Tx))
 			return
 		}
@@ -128,7 +129,7 @@ func (l *Leader) chargeAdopted(u *unit, g *lost) *attempt {
 	if short := l.judge(u); short != nil {
 		l.post.Warn("adopted_over_quota", "tx", g.Tx, "unit", u.path, "reasons", l.quotas.Reasons(short))
 	}
-	a := &attempt{unit: u, charges: sched.WithModels(slices.Clone(u.charges), l.modelsOf(u, membersOf(g))), held: map[resource.NodeID]bool{}}
+	a := newAttempt(u, sched.WithModels(slices.Clone(u.charges), l.modelsOf(u, membersOf(g))), time.Time{})
 	l.removeConsumer(u)
 	l.quotas.Charge(g.Tx, u.record.Tenant, quota.Charge{
 		Group: a.charges[0].Group, Request: a.charges[0].Request, Members: u.Charge.Members, User: u.Charge.User, Class: u.Charge.Class, Terminating: u.Charge.Terminating,
@@ -194,7 +195,7 @@ func (l *Leader) reserveName(who adoptee) {
 	}
 	u.setSequence(l.post.NextArrival())
 	if who.job != nil {
-		l.insertJob(who.job)
+		l.work.insertJob(who.job)
 	}
 	l.insertUnit(u)
 	l.census.note(u)
@@ -244,14 +245,13 @@ func shortTx(tx resource.TxID) string {
 // free reports whether nothing has a name, nor one of its members.
 func (l *Leader) free(namespace, name string, members int, gang bool) bool {
 	if !gang {
-		return l.members[namespace+"/"+name] == nil
+		return l.work.members[namespace+"/"+name] == nil
 	}
-	if l.jobs[namespace+"/"+name] != nil {
+	if l.work.jobs[namespace+"/"+name] != nil {
 		return false
 	}
-	u := &unit{job: &job{}, record: record.Unit{Name: name}}
 	for i := range members {
-		if l.members[namespace+"/"+u.memberName(i)] != nil {
+		if l.work.members[namespace+"/"+memberOfJob(name, i)] != nil {
 			return false
 		}
 	}
@@ -275,7 +275,7 @@ func (l *Leader) adoptedAllocation(namespace, name string, g *lost, a resource.A
 	if status != nil {
 		return adoptee{}, status
 	}
-	u, status := newUnit(l.namespaceOf(namespace, g), record.Unit{
+	u, status := newUnit(l.namespaceOf(namespace, g).Tenant, record.Unit{
 		UID: g.Unit, Kind: record.AllocUnit, Namespace: namespace, Name: name, Phase: string(api.Pending), Members: 1, Document: document, Created: l.post.Stamp(),
 		NodeResources: namesOf(a.Counts),
 	}, doc.Spec, nil, "")
@@ -305,11 +305,11 @@ func (l *Leader) adoptedJob(namespace, name string, g *lost, members []grant.Mem
 		UID: g.Unit, Kind: record.JobUnit, Namespace: namespace, Name: name, Phase: string(api.Pending), Members: len(members), Created: l.post.Stamp(),
 		NodeResources: namesOf(countsOf(members)),
 	}
-	j := &job{doc: doc, gang: true, record: record.Job{
+	j := newJob(doc, true, record.Job{
 		UID: l.post.UID("job"), Namespace: namespace, Name: name, Tenant: l.namespaceOf(namespace, g).Tenant,
 		Phase: string(api.Queued), Document: document, Units: []record.UnitPath{rec.Path()}, Created: rec.Created,
-	}}
-	u, status := newUnit(l.namespaceOf(namespace, g), rec, doc.Spec.Template.Spec, doc, "")
+	})
+	u, status := newUnit(l.namespaceOf(namespace, g).Tenant, rec, doc.Spec.Template.Spec, doc, "")
 	if status != nil {
 		return adoptee{}, api.Errorf(422, "%s: %v", g.Tx, status)
 	}

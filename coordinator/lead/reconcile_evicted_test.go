@@ -42,8 +42,8 @@ func TestAReconciliationDoesNotEndAnEvictedUnit(t *testing.T) {
 			for len(p.questions) > 0 { // what the new leader goes on with
 				p.answer()
 			}
-			u := p.l.units["default/alloc/back/0"]
-			reports := u.attempt.outcomeWhereBack()
+			u := p.l.work.units["default/alloc/back/0"]
+			reports := outcomeWhereBack(u.attempt)
 			p.run("> n1 connects in quarantine: lost 0\n> release n1\n")
 			for len(p.questions) > 0 {
 				p.answer()

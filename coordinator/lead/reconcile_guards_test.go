@@ -42,7 +42,7 @@ func TestWhatKeepsAGrantFromHavingARecord(t *testing.T) {
 	waits := func(members int) func(*play, *reconciliation) {
 		return func(p *play, _ *reconciliation) {
 			u := &unit{path: "default/job/shared/0", record: record.Unit{UID: "u-shared", Phase: string(api.Pending), Members: members}, stored: 1}
-			p.l.units[u.path] = u
+			p.l.work.units[u.path] = u
 		}
 	}
 	cases := map[string]struct {
@@ -194,7 +194,7 @@ func TestANodeIsDoneWhenItsAgentHasRegistered(t *testing.T) {
 func TestOnlyTheUnitThatCameBackIsEnded(t *testing.T) {
 	for uid, ends := range map[resource.UnitUID]bool{"u-back": true, "u-other": false} {
 		p, r := reconciling(t)
-		u := p.l.units["default/alloc/back/0"]
+		u := p.l.work.units["default/alloc/back/0"]
 		p.turn(func() { r.askToEnd(returned{tx: backTx, path: u.path, unit: uid}) })
 		if u.life.EndAsked() != ends {
 			t.Errorf("of %s: ends %t", uid, !ends)

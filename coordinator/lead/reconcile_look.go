@@ -149,9 +149,9 @@ func (r *reconciliation) collect() {
 func (r *reconciliation) judge() {
 	n := r.l.nodes[r.id]
 	for _, tx := range r.l.attemptsOn(r.id) {
-		a, g := r.l.attempts[tx], n.grants[tx]
+		a, g := r.l.work.attempts[tx], n.grants[tx]
 		if !a.machine.Undecided() && g.State.Ends() {
-			r.back = append(r.back, returned{tx: tx, path: a.unit.path, unit: a.unit.record.UID, state: a.machine.State(), outcome: a.outcomeWhereBack()})
+			r.back = append(r.back, returned{tx: tx, path: a.unit.path, unit: a.unit.record.UID, state: a.machine.State(), outcome: outcomeWhereBack(a)})
 		}
 	}
 	for _, g := range r.grants {
@@ -231,8 +231,8 @@ func (g *lost) alone() bool {
 // waitingUnit is the unit that the store has of a grant, if it waits for a
 // place: it was submitted before the backup and committed after it.
 func (l *Leader) waitingUnit(g *lost) *unit {
-	u := l.units[g.Name]
-	if u == nil || u.record.UID != g.Unit || u.stored == 0 || !u.waiting() || u.attempt != nil || u.life.IsBeingWritten() || u.adopting != nil || u.life.EndAsked() {
+	u := l.work.units[g.Name]
+	if u == nil || u.record.UID != g.Unit || u.stored == 0 || !u.waiting() || u.attempt != nil || u.life.IsBeingWritten() || u.adopting != "" || u.life.EndAsked() {
 		return nil
 	}
 	return u
@@ -240,7 +240,7 @@ func (l *Leader) waitingUnit(g *lost) *unit {
 
 // unitOf is the unit with a UID, nil where there is none.
 func (l *Leader) unitOf(uid resource.UnitUID) *unit {
-	for _, u := range l.units {
+	for _, u := range l.work.units {
 		if u.record.UID == uid {
 			return u
 		}

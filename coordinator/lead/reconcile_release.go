@@ -49,7 +49,7 @@ func (r *reconciliation) endReturned() bool {
 // askToEnd asks for the end of a unit whose record came back, unless the unit is
 // gone by itself.
 func (r *reconciliation) askToEnd(b returned) {
-	u := r.l.units[b.path]
+	u := r.l.work.units[b.path]
 	if u == nil || u.record.UID != b.unit {
 		return
 	}
@@ -73,7 +73,7 @@ func (a *attempt) leavesEvicted() bool {
 }
 
 // outcomeWhereBack says what the reconciliation does to a unit whose record came back.
-func (a *attempt) outcomeWhereBack() string {
+func outcomeWhereBack(a *attempt) string {
 	switch {
 	case a.machine.State() >= txn.Releasing:
 		return "its release goes on"
@@ -86,7 +86,7 @@ func (a *attempt) outcomeWhereBack() string {
 // isReleasing reports whether the release of a transaction that was committed is
 // durable.
 func (l *Leader) isReleasing(tx resource.TxID) bool {
-	a := l.attempts[tx]
+	a := l.work.attempts[tx]
 	return a == nil || a.machine.State() >= txn.Releasing
 }
 

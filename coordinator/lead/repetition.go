@@ -31,10 +31,10 @@ func (l *Leader) repetition(s *submission) (u *unit, known bool, status *api.Sta
 	}
 	first := s.units[0]
 	if s.job != nil {
-		if j := l.jobs[s.job.record.Namespace+"/"+s.job.record.Name]; j != nil && record.DigestOf(j.record.UID) == earlier.Object {
+		if j := l.work.jobs[s.job.record.Namespace+"/"+s.job.record.Name]; j != nil && record.DigestOf(j.record.UID) == earlier.Object {
 			return j.units[0], true, nil
 		}
-	} else if u := l.units[first.path]; u != nil && record.DigestOf(string(u.record.UID)) == earlier.Object {
+	} else if u := l.work.units[first.path]; u != nil && record.DigestOf(string(u.record.UID)) == earlier.Object {
 		return u, true, nil
 	}
 	return nil, true, api.Errorf(409, "Idempotency-Key %q was used already, and what it made in its namespace has been deleted since", s.RequestID).Because(api.FailedPrecondition)

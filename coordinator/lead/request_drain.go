@@ -71,7 +71,7 @@ func (o occupant) isNew(node resource.NodeID) bool {
 // commit may be on its way.
 func (l *Leader) occupants(node resource.NodeID) (on []occupant, coming int) {
 	for _, tx := range l.attemptsOn(node) {
-		a := l.attempts[tx]
+		a := l.work.attempts[tx]
 		if a.machine.Undecided() {
 			coming += len(a.requests[node])
 			continue

@@ -108,7 +108,7 @@ func (j *job) firstWaiting() *unit {
 }
 
 func (r ExplainQuota) serve(l *Leader, c *desk.Call) {
-	if j := l.jobs[r.Namespace+"/"+r.Name]; j != nil {
+	if j := l.work.jobs[r.Namespace+"/"+r.Name]; j != nil {
 		c.Answer(l.quotaExplanation(j.firstWaiting()), nil)
 		return
 	}

@@ -53,12 +53,12 @@ func (l judged) Owner(namespace string) resource.TenantID { return l.namespace(n
 // Contents counts the objects of a namespace. The members of a job count with the job.
 func (l judged) Contents(namespace string) edit.Contents {
 	var c edit.Contents
-	for _, u := range l.units {
+	for _, u := range l.work.units {
 		if u.record.Namespace == namespace && u.job == nil {
 			c.Allocations++
 		}
 	}
-	for _, j := range l.jobs {
+	for _, j := range l.work.jobs {
 		if j.record.Namespace == namespace {
 			c.Jobs++
 		}
@@ -104,7 +104,7 @@ func (l judged) UserOf(name resource.Name) string {
 		}
 	}
 	first := ""
-	for path, u := range l.units {
+	for path, u := range l.work.units {
 		if u.asksFor(name) && (first == "" || path < first) {
 			first = path
 		}

@@ -196,7 +196,7 @@ func TestAChangeOfLabelsIsAnsweredWhenItIsDurable(t *testing.T) {
 	if got := x.answered(); got != "" {
 		t.Errorf("answered %q before the store has", got)
 	}
-	if got := x.allocation(x.units["default/alloc/a/0"], 0).Metadata.Labels["team"]; got != "" {
+	if got := x.allocation(x.work.units["default/alloc/a/0"], 0).Metadata.Labels["team"]; got != "" {
 		t.Errorf("the label %q is shown before the store has it", got)
 	}
 	if got, want := x.compares(), "units/default/alloc/a/0 unchanged"; got != want {
@@ -246,8 +246,8 @@ func TestLabelsOfAJobChange(t *testing.T) {
 	x.settles(u, grant.Tombstone)
 	x.pass(0) // until the next alarm
 	x.answers()
-	if got := x.answered(); got != "other" || x.jobs["default/j"] != nil {
-		t.Errorf("answered %q, and the job that was deleted meanwhile is there: %t", got, x.jobs["default/j"] != nil)
+	if got := x.answered(); got != "other" || x.work.jobs["default/j"] != nil {
+		t.Errorf("answered %q, and the job that was deleted meanwhile is there: %t", got, x.work.jobs["default/j"] != nil)
 	}
 	x.clear()
 	x.ask(PatchJob{"default", "j", team("ml")})

@@ -45,7 +45,7 @@ func TestANominationLeavesARunningUnitItsDevices(t *testing.T) {
 				t.Error("the same answer again frees something")
 			}
 			m, _ = txn.New(nominated, []resource.NodeID{"n1"}, own)
-			begin(nominated, m).victims = []*attempt{l.attempts[own]}
+			begin(nominated, m).victims = []*attempt{l.work.attempts[own]}
 			n.confirm(nominated, instances(n, 2), nil, true, l.post)
 
 			l.agentEvent(grant.Occupied{Node: "n1", Occupancy: grant.Occupancy{Health: n.health}})

@@ -16,7 +16,7 @@ import (
 // cannot be tried now. Each step after which a unit may be tried ends here. A unit
 // that waits no more is in no order.
 func (l *Leader) offer(u *unit) {
-	l.queueNews.note(u.path)
+	l.work.queueNews.note(u.path)
 	if !u.waiting() {
 		return
 	}
@@ -72,7 +72,7 @@ type trial struct{ *Leader }
 func (t trial) Try(k queue.Key, backstop bool) *sched.Evidence {
 	l := t.Leader
 	l.takeQueueNews()
-	u := l.units[k.Path]
+	u := l.work.units[k.Path]
 	if u == nil || !u.waiting() || u.life.EndAsked() {
 		l.room.Remove(k)
 		return nil
@@ -114,7 +114,7 @@ func (l *Leader) isMissed(u *unit, last *sched.Evidence, someoneEnds bool) bool 
 // refused, or stored: its waiting must survive this leader.
 func (t trial) Wait(path string, e *sched.Evidence) {
 	l := t.Leader
-	u := l.units[path]
+	u := l.work.units[path]
 	if u == nil || !u.mayBeTried() {
 		return
 	}
@@ -135,7 +135,7 @@ func (t trial) Wait(path string, e *sched.Evidence) {
 // of other units may tell them apart by their labels.
 func (l *Leader) offerAgain(namespace string) {
 	for _, k := range l.room.Order().Head(l.room.Order().Len()) {
-		if u := l.units[k.Path]; u != nil && u.record.Namespace == namespace && l.room.Offered(k.Path) {
+		if u := l.work.units[k.Path]; u != nil && u.record.Namespace == namespace && l.room.Offered(k.Path) {
 			l.offer(u)
 		}
 	}

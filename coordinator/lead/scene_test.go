@@ -364,7 +364,7 @@ func (x *scene) compares() string {
 // named is a key without what all have in common; a transaction has its unit's
 // name.
 func (x *scene) named(key string) string {
-	for tx, a := range x.attempts {
+	for tx, a := range x.work.attempts {
 		key = strings.ReplaceAll(key, string(tx), a.unit.record.Name)
 	}
 	if rest, is := strings.CutPrefix(key, record.TxPrefix); is && strings.Contains(rest, ".") {

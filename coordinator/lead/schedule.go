@@ -60,8 +60,7 @@ func (l *Leader) try(u *unit) *sched.Evidence {
 // begin starts the transaction of a placed unit that was admitted. From here
 // on its charge counts and its devices are taken in the view.
 func (l *Leader) begin(u *unit, d *sched.Decision) {
-	a := &attempt{unit: u, charges: sched.WithModels(u.charges, d.Models), begun: l.post.Now(), held: map[resource.NodeID]bool{}}
-	l.launch(a, d.Plan, func(_ *node, h *reservation) { h.setPlacedTaken() })
+	l.launch(newAttempt(u, sched.WithModels(u.charges, d.Models), l.post.Now()), d.Plan, func(_ *node, h *reservation) { h.setPlacedTaken() })
 }
 
 // launch sends an attempt's members to the nodes of its plan. take is called

@@ -91,7 +91,7 @@ func (l *Leader) takeSeats() []seatWrite {
 		path := news.moved[0]
 		news.moved = news.moved[1:]
 		delete(news.noted, path)
-		u := l.units[path]
+		u := l.work.units[path]
 		if u == nil || u.attempt == nil || u.attempt.committed == 0 { // the commit writes the nodes
 			continue
 		}
@@ -134,7 +134,7 @@ func (l *Leader) submitSeats(writes []seatWrite) {
 
 // seatWritten takes over the answer about a key.
 func (l *Leader) seatWritten(w seatWrite, landed bool) {
-	a := l.attempts[w.tx]
+	a := l.work.attempts[w.tx]
 	switch {
 	case w.nodes == nil && landed:
 	case a == nil: // it ended meanwhile, or its key is to go still
@@ -165,7 +165,7 @@ func (l *Leader) endSeats(a *attempt) {
 func (l *Leader) loadSeats() {
 	loaded := l.quotas.TakeSeats()
 	for _, tx := range slices.Sorted(maps.Keys(loaded)) {
-		if a := l.attempts[tx]; a != nil {
+		if a := l.work.attempts[tx]; a != nil {
 			a.setSeats(loaded[tx])
 		} else {
 			l.seats.noteEnded(tx)

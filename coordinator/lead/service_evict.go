@@ -38,7 +38,7 @@ type Eviction struct {
 func (l *Leader) evictee(o EvictOptions) (*unit, *api.Status) {
 	var u *unit
 	if o.Tx != "" {
-		a := l.attempts[o.Tx]
+		a := l.work.attempts[o.Tx]
 		if a == nil {
 			return nil, api.Errorf(404, "transaction %s is not live", o.Tx)
 		}

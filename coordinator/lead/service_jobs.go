@@ -51,7 +51,7 @@ func (l *Leader) cancelJob(j *job, wish record.Cancellation, done func(*api.Stat
 	key := record.JobKey(rec.Namespace, rec.Name)
 	l.post.Settle(post.Change(key, j.stored, rec, func(o txn.Outcome, rev resource.Revision, err error) {
 		j.finishWrite()
-		if d, waiting, ok := unheld(j); ok && o != txn.Landed && wish.Remove && errors.Is(err, record.ErrNoSpace) && !l.isAwaited(j) {
+		if d, waiting, ok := unheld(j); ok && o != txn.Landed && wish.Remove && errors.Is(err, record.ErrNoSpace) && !l.work.isAwaited(j) {
 			j.beginWrite()
 			for _, u := range waiting {
 				u.life.Begin(work.WriteChange)
@@ -100,7 +100,7 @@ func unheld(j *job) (d post.Decision, waiting []*unit, ok bool) {
 		switch {
 		case u.phase().Ended() && !u.life.IsBeingWritten():
 			continue
-		case u.attempt != nil || u.adopting != nil || u.life.IsBeingWritten() || u.life.EndAsked() || u.stored == 0:
+		case u.attempt != nil || u.adopting != "" || u.life.IsBeingWritten() || u.life.EndAsked() || u.stored == 0:
 			return d, nil, false
 		}
 		waiting = append(waiting, u)

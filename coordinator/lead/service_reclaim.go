@@ -60,7 +60,7 @@ func (l *Leader) chooseReclaimed(tree string) (*reclaim, *api.Status) {
 	}
 	found, err := l.quotas.Trees().Overdrawn(tree, quota.Ties{
 		Together: objectOf,
-		Leaving:  func(path string) bool { return l.units[path].leaving() },
+		Leaving:  func(path string) bool { return l.work.units[path].leaving() },
 	})
 	must(err)
 	r := &reclaim{object: &api.QuotaReclaim{
@@ -68,7 +68,7 @@ func (l *Leader) chooseReclaimed(tree string) (*reclaim, *api.Status) {
 	}}
 	requests := map[string]resource.Vector{}
 	for _, e := range found.End {
-		u := l.units[e.Consumer]
+		u := l.work.units[e.Consumer]
 		object := objectOf(e.Consumer)
 		if requests[object] == nil {
 			requests[object] = resource.Vector{}

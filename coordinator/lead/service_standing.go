@@ -122,13 +122,13 @@ func (l *Leader) tryQuota(spec quota.ConsumerSpec, reader why.Viewer) (*api.Quot
 // would do to others.
 func (l *Leader) showDryRun(trial *api.QuotaDryRun, id string, r quota.Result, reader why.Viewer) {
 	var victims []why.Work
-	for _, v := range l.unitsOf(r.Preempted) {
+	for _, v := range l.work.unitsOf(r.Preempted) {
 		victims = append(victims, workOf(v))
 	}
 	trial.Victims = reader.Names(victims)
 	var others []why.Work
 	for _, m := range l.quotas.Trees().Moves() {
-		switch u := l.units[m.Consumer]; {
+		switch u := l.work.units[m.Consumer]; {
 		case m.Consumer == id || m.From == "" || m.To == "":
 		case u != nil && !reader.Sees(u.record.Namespace):
 			others = append(others, workOf(u))

@@ -38,7 +38,7 @@ func (l *Leader) unused(tree string) *api.Status {
 		}
 	}
 	charged, first := 0, ""
-	for _, a := range l.attempts {
+	for _, a := range l.work.attempts {
 		if slices.ContainsFunc(a.charges, func(c record.Charge) bool { return c.Tree == tree }) {
 			charged++
 			if first == "" || a.unit.path < first {

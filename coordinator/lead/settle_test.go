@@ -28,8 +28,8 @@ const settledRounds = 40
 func (x *inputs) settle(t *rapid.T) {
 	for range settledRounds {
 		x.answerAll(t)
-		for _, path := range slices.Sorted(maps.Keys(x.units)) {
-			if u := x.units[path]; u != nil && u.attempt != nil {
+		for _, path := range slices.Sorted(maps.Keys(x.work.units)) {
+			if u := x.work.units[path]; u != nil && u.attempt != nil {
 				x.confirm(t, u)
 			}
 		}
@@ -125,7 +125,7 @@ func occupancyOf(l *Leader, n *node) (o grant.Occupancy) {
 			continue
 		}
 		s := grant.Reserved
-		if a := l.attempts[tx]; a != nil && !a.machine.Undecided() {
+		if a := l.work.attempts[tx]; a != nil && !a.machine.Undecided() {
 			s = grant.Held
 		} else if h.waiting {
 			s = grant.Waiting
@@ -140,8 +140,8 @@ func occupancyOf(l *Leader, n *node) (o grant.Occupancy) {
 // the store has exactly the units of the leader, with a place in the order for each
 // that waits.
 func (x *inputs) checkSettled(t *rapid.T) {
-	for _, path := range slices.Sorted(maps.Keys(x.units)) {
-		u := x.units[path]
+	for _, path := range slices.Sorted(maps.Keys(x.work.units)) {
+		u := x.work.units[path]
 		if u.isSuspended() && !u.phase().Ended() && (u.attempt != nil || !u.waiting()) {
 			t.Errorf("%s is suspended and %s, with an attempt: %t", path, u.life.Phase(), u.attempt != nil)
 		}
@@ -155,7 +155,7 @@ func (x *inputs) checkSettled(t *rapid.T) {
 			t.Errorf("%s waits and has no place in the order", path)
 		}
 	}
-	for name, j := range x.jobs {
+	for name, j := range x.work.jobs {
 		members := 0
 		for _, u := range j.units {
 			members += u.record.Members
@@ -186,14 +186,14 @@ func (x *inputs) checkSettled(t *rapid.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		u := x.units[key.Unit.String()]
+		u := x.work.units[key.Unit.String()]
 		if u == nil || !u.waiting() || u.record.Order().Key() != kv.Key || placed[u.path] {
 			t.Errorf("the store has %s, which is no place of a unit that waits", kv.Key)
 			continue
 		}
 		placed[u.path] = true
 	}
-	for path, u := range x.units {
+	for path, u := range x.work.units {
 		if !stored[path] {
 			t.Errorf("%s is %s and not in the store", path, u.life.Phase())
 		}
@@ -201,8 +201,8 @@ func (x *inputs) checkSettled(t *rapid.T) {
 			t.Errorf("%s waits and the store has no place for it", path)
 		}
 	}
-	if len(stored) != len(x.units) {
-		t.Errorf("the store has %d units, the leader %d", len(stored), len(x.units))
+	if len(stored) != len(x.work.units) {
+		t.Errorf("the store has %d units, the leader %d", len(stored), len(x.work.units))
 	}
 }
 
@@ -215,11 +215,11 @@ func TestWorkIsAsItsOwnerWantsWhateverFails(t *testing.T) {
 		defer x.kv.Close()
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			switch n := rapid.IntRange(0, 19).Draw(t, "step"); {
-			case n < 2 && len(x.units) < 8:
+			case n < 2 && len(x.work.units) < 8:
 				x.create(t)
-			case n < 7 && len(x.units) > 0:
+			case n < 7 && len(x.work.units) > 0:
 				x.change(t)
-			case n < 8 && len(x.units) > 0:
+			case n < 8 && len(x.work.units) > 0:
 				x.remove(t)
 			case n < 12 && len(x.asked) > 0:
 				x.answer(t)
@@ -246,7 +246,7 @@ func TestWorkIsAsItsOwnerWantsWhateverFails(t *testing.T) {
 // confirmAny has the agents of some unit do what is asked of them.
 func (x *inputs) confirmAny(t *rapid.T) {
 	var with []string
-	for path, u := range x.units {
+	for path, u := range x.work.units {
 		if u.attempt != nil {
 			with = append(with, path)
 		}
@@ -255,7 +255,7 @@ func (x *inputs) confirmAny(t *rapid.T) {
 		return
 	}
 	slices.Sort(with)
-	x.confirm(t, x.units[rapid.SampledFrom(with).Draw(t, "unit")])
+	x.confirm(t, x.work.units[rapid.SampledFrom(with).Draw(t, "unit")])
 }
 
 // remove has an owner delete something.

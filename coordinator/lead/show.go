@@ -28,7 +28,7 @@ func (l *Leader) jobObject(j *job) *api.Job {
 
 // Member returns an allocation by its position, "namespace/name".
 func (i Shown) Member(position string) (shown.Member, bool) {
-	m := i.l.members[position]
+	m := i.l.work.members[position]
 	if m == nil || m.unit.stored == 0 || m.unit.isHidden() { // it may yet come to nothing
 		return shown.Member{}, false
 	}
@@ -38,7 +38,7 @@ func (i Shown) Member(position string) (shown.Member, bool) {
 // Members are the positions of the allocations of a namespace, "" being all, in any order.
 func (i Shown) Members(namespace string) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		for position, m := range i.l.members {
+		for position, m := range i.l.work.members {
 			if m.unit.stored != 0 && !m.unit.isHidden() && (namespace == "" || m.unit.record.Namespace == namespace) && !yield(position) {
 				return
 			}
@@ -48,7 +48,7 @@ func (i Shown) Members(namespace string) iter.Seq[string] {
 
 // Job returns a job by its position.
 func (i Shown) Job(position string) (shown.Job, bool) {
-	j := i.l.jobs[position]
+	j := i.l.work.jobs[position]
 	if j == nil || j.stored == 0 || j.isHidden() { // it may yet come to nothing
 		return shown.Job{}, false
 	}
@@ -58,7 +58,7 @@ func (i Shown) Job(position string) (shown.Job, bool) {
 // Jobs is Members of jobs.
 func (i Shown) Jobs(namespace string) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		for position, j := range i.l.jobs {
+		for position, j := range i.l.work.jobs {
 			if j.stored != 0 && !j.isHidden() && (namespace == "" || j.record.Namespace == namespace) && !yield(position) {
 				return
 			}

@@ -70,7 +70,7 @@ func (l *Leader) freed(a *attempt, at shown.Place) bool {
 		return true
 	}
 	for tx, h := range l.nodes[at.Node].reservations {
-		other := l.attempts[tx]
+		other := l.work.attempts[tx]
 		if other == nil || other.committed <= a.committed || other.machine.Undecided() {
 			continue
 		}

@@ -21,7 +21,7 @@ func TestWhatHelps(t *testing.T) {
 		do func(x *scene, b *unit, h whatif.Hint) *unit
 	}{
 		"another unit ends": {whatif.WaitFor, func(x *scene, b *unit, h whatif.Hint) *unit {
-			ends := x.units[h.Ends[0].Unit]
+			ends := x.work.units[h.Ends[0].Unit]
 			x.leaves(ends.record.Name)
 			x.says(ends, grant.Tombstone)
 			return b

@@ -41,15 +41,15 @@ func (l *Leader) isOverdue(u *unit) bool {
 // endOverdue ends a unit that has not started by its time. An attempt that may still
 // commit decides first.
 func (l *Leader) endOverdue(u *unit) {
-	if u.life.Gone() || u.life.EndAsked() || l.units[u.path] != u || !l.isOverdue(u) {
+	if u.life.Gone() || u.life.EndAsked() || l.work.units[u.path] != u || !l.isOverdue(u) {
 		return
 	}
 	switch {
 	case u.attempt != nil:
 		l.step(u.attempt, txn.BudgetSpent{}) // aborted ends the unit
 		return
-	case u.adopting != nil:
-		l.abandon(u.adopting)
+	case u.adopting != "":
+		l.abandon(l.adoptions[u.adopting])
 		l.post.After(firstBackoff, func() { l.endOverdue(u) })
 		return
 	case u.stored == 0 || u.life.IsBeingWritten():

@@ -171,12 +171,12 @@ func TestASuspendedAllocationKeepsItsPlaceAndHoldsNothing(t *testing.T) {
 	before := u.record
 	last := x.accepted("b", 9, "")
 	x.changes(u, suspend)
-	if len(x.attempts) == 0 {
+	if len(x.work.attempts) == 0 {
 		t.Error("its charge ended before its agents had stopped it")
 	}
 	x.settles(u, grant.Tombstone)
-	if u.record.UID != before.UID || u.record.Sequence != before.Sequence || len(x.attempts) != 0 {
-		t.Errorf("it was %+v, is %+v, and %d attempts are left", before, u.record, len(x.attempts))
+	if u.record.UID != before.UID || u.record.Sequence != before.Sequence || len(x.work.attempts) != 0 {
+		t.Errorf("it was %+v, is %+v, and %d attempts are left", before, u.record, len(x.work.attempts))
 	}
 	if first, second := x.room.Order().Position(u.key), x.room.Order().Position(last.key); first != 1 || second != 2 {
 		t.Errorf("it has position %d, and %d the unit that came after it", first, second)
@@ -219,7 +219,7 @@ func TestANewLeaderGoesOnWithASuspension(t *testing.T) {
 		next := x.succeeded()
 		next.give(ResumeWork{})
 		next.answers()
-		u = next.units[u.path]
+		u = next.work.units[u.path]
 		if durable && u.phase() == api.Running {
 			t.Errorf("after %d steps the next leader lets it run", steps)
 		}
@@ -252,8 +252,8 @@ func TestASuspendedJobReleasesAllItsUnits(t *testing.T) {
 	x.settles(grown, grant.Tombstone)
 	x.pass(time.Minute)
 	x.answers()
-	if x.has(first) != "Pending Suspended" || x.has(grown) != "Pending Suspended" || len(x.attempts) > 0 {
-		t.Errorf("it is %s and %s, with %d attempts", x.has(first), x.has(grown), len(x.attempts))
+	if x.has(first) != "Pending Suspended" || x.has(grown) != "Pending Suspended" || len(x.work.attempts) > 0 {
+		t.Errorf("it is %s and %s, with %d attempts", x.has(first), x.has(grown), len(x.work.attempts))
 	}
 	if c := x.jobObject(first.job).Status; c.Conditions[0].Reason != "Suspended" {
 		t.Errorf("the job shows %+v", c)
@@ -322,7 +322,7 @@ func TestTheQueueChangesWhileWorkWaits(t *testing.T) {
 		t.Errorf("of a unit that runs: %q", got)
 	}
 	next := x.succeeded()
-	if u := next.units[a.path]; u.record.Queue != "night" || next.waitsFor(u) == "" {
+	if u := next.work.units[a.path]; u.record.Queue != "night" || next.waitsFor(u) == "" {
 		t.Errorf("the next leader finds %+v", u.record)
 	}
 }

@@ -22,7 +22,7 @@ func (l *Leader) limitTime(a *attempt) {
 	tx := a.machine.ID()
 	var run func()
 	run = func() {
-		if l.attempts[tx] == a {
+		if l.work.attempts[tx] == a {
 			l.expire(a, t)
 			l.post.After(expireAgain, run) // the store may refuse the end
 		}
@@ -51,8 +51,8 @@ func (l *Leader) expire(a *attempt, t timeLimit) {
 
 // limitTimes is limitTime of all units that an earlier leader has started.
 func (l *Leader) limitTimes() {
-	for _, path := range slices.Sorted(maps.Keys(l.units)) {
-		if u := l.units[path]; u.attempt != nil {
+	for _, path := range slices.Sorted(maps.Keys(l.work.units)) {
+		if u := l.work.units[path]; u.attempt != nil {
 			l.limitTime(u.attempt)
 		}
 	}

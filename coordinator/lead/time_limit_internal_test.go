@@ -75,7 +75,7 @@ func TestTheNextLeaderKeepsTheTime(t *testing.T) {
 	next := x.succeeded()
 	next.give(ResumeWork{})
 	next.answers()
-	u = next.units[u.path]
+	u = next.work.units[u.path]
 	next.pass(10*time.Minute + clockError - time.Millisecond)
 	if next.answers(); u.phase() != api.Running {
 		t.Fatalf("before its time the unit is %s", u.phase())

@@ -65,9 +65,9 @@ type unit struct {
 	create *creation
 	// attempt is that of the phases trying, live and closing.
 	attempt *attempt
-	// adopting is set in the phase adopting: the leader continues or gives up a
-	// preemption that an earlier leader began for the unit.
-	adopting *adoption
+	// adopting is the preemption that an earlier leader began for the unit, in the phase
+	// adopting alone: the leader goes on with the preemption or gives it up.
+	adopting resource.TxID
 
 	// hold is why the unit is not tried, beside its owner's wish.
 	hold hold
@@ -118,6 +118,16 @@ type creation struct {
 	started  time.Time
 }
 
+// add adds a write, and what has to hold for the write.
+func (c *creation) add(compare record.Compare, op record.Op) {
+	c.compares, c.ops = append(c.compares, compare), append(c.ops, op)
+}
+
+// answer adds the write by which a repetition of the request finds its answer.
+func (c *creation) answer(request record.RequestDigest, op record.Op) {
+	c.request, c.ops = request, append(c.ops, op)
+}
+
 // setAllocation sets the allocation that the unit belongs to.
 func (u *unit) setAllocation(doc *api.Allocation) {
 	u.allocation = doc
@@ -162,8 +172,11 @@ func (u *unit) memberName(index int) string {
 	if u.job == nil {
 		return u.record.Name
 	}
-	return fmt.Sprintf("%s-%d", u.record.Name, u.record.FirstMember+index)
+	return memberOfJob(u.record.Name, u.record.FirstMember+index)
 }
+
+// memberOfJob is how a member of a job appears among allocations.
+func memberOfJob(job string, index int) string { return fmt.Sprintf("%s-%d", job, index) }
 
 // phase is the phase of the unit's members that clients see.
 func (u *unit) phase() api.Phase { return api.Phase(u.record.Phase) }

@@ -15,6 +15,13 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
+// The values of preemptionPolicy beside api.PreemptOwnQuota, which is that of a unit
+// without one.
+const (
+	preemptLower = api.PreemptLowerPriority
+	preemptNever = api.PreemptNever
+)
+
 // isSuspended reports whether the owner keeps the unit from running. The document is
 // the one that the store has.
 func (u *unit) isSuspended() bool {
@@ -190,7 +197,7 @@ func (u *unit) endsWithItsTime() bool {
 // begun without the leader noticing: a change of its document is then not
 // overwritten by one that was made before.
 func (u *unit) isAtRest() bool {
-	if u.stored == 0 || u.life.Writing() != work.NoWrite || u.adopting != nil {
+	if u.stored == 0 || u.life.Writing() != work.NoWrite || u.adopting != "" {
 		return false
 	}
 	if u.attempt == nil {

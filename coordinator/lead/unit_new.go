@@ -12,11 +12,11 @@ import (
 // newUnit builds a unit from a member's specification; job is the document
 // that the specification is the template of, nil for an allocation. user has created
 // the allocation or the job, "" where unknown.
-func newUnit(ns Namespace, rec record.Unit, spec api.AllocationSpec, job *api.Job, user string) (*unit, *api.Status) {
+func newUnit(tenant resource.TenantID, rec record.Unit, spec api.AllocationSpec, job *api.Job, user string) (*unit, *api.Status) {
 	if rec.Queue == "" {
 		rec.Queue = api.DefaultQueue
 	}
-	rec.Tenant = ns.Tenant
+	rec.Tenant = tenant
 	var groups api.QuotaDemand
 	if spec.Quota != nil {
 		groups = *spec.Quota

@@ -62,7 +62,9 @@ func (u *unit) dropAttempt() {
 }
 
 // restoreRefusals takes over the failed attempts that a snapshot has of a waiting unit.
-func (u *unit) restoreRefusals(r RefusedUnit) { u.refusals, u.avoid = r.Times, maps.Clone(r.Avoid) }
+func (u *unit) restoreRefusals(times int, avoid map[resource.NodeID]int) {
+	u.refusals, u.avoid = times, maps.Clone(avoid)
+}
 
 // beginBackoff begins a backoff.
 func (u *unit) beginBackoff(until time.Time) {
@@ -78,20 +80,20 @@ func (u *unit) endBackoff() {
 }
 
 // beginAdoption has the unit wait for a preemption that an earlier leader began.
-func (u *unit) beginAdoption(d *adoption) {
-	u.adopting = d
+func (u *unit) beginAdoption(preemption resource.TxID) {
+	u.adopting = preemption
 	u.move(work.StepClaimed)
 }
 
 // takeOver goes on with the preemption as the unit's attempt.
 func (u *unit) takeOver(a *attempt) {
-	u.adopting, u.attempt = nil, a
+	u.adopting, u.attempt = "", a
 	u.move(work.StepTakenOver)
 }
 
 // dropAdoption ends a preemption that was not taken over.
 func (u *unit) dropAdoption() {
-	u.adopting = nil
+	u.adopting = ""
 	u.move(work.StepAbandoned)
 }
 
@@ -239,7 +241,7 @@ func (u *unit) check() error {
 	}
 	holds((u.attempt != nil) == (u.life.Phase() >= work.Trying && u.life.Phase() <= work.Closing), "an attempt while trying, live or closing")
 	holds(u.attempt == nil || u.attempt.unit == u, "the unit's own attempt")
-	holds((u.adopting != nil) == (u.life.Phase() == work.Adopting), "an adoption while adopting")
+	holds((u.adopting != "") == (u.life.Phase() == work.Adopting), "an adoption while adopting")
 	holds(u.life.Phase() != work.Creating || u.stored == 0, "nothing stored while creating")
 	holds(u.stored != 0 || u.life.Phase() == work.Creating || u.life.Phase() == work.Trying || u.life.Phase() == work.Ended, "a stored unit")
 	holds(!u.queued || u.stored != 0 && pending, "an order key of what is stored and pending")

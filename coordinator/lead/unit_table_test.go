@@ -93,7 +93,7 @@ func (x *inputs) take(t *rapid.T, effects []post.Effect) {
 	if err := x.Check(); err != nil {
 		t.Fatal(err)
 	}
-	for _, u := range x.units {
+	for _, u := range x.work.units {
 		x.seen[u.life.Phase()]++
 	}
 }
@@ -102,7 +102,7 @@ func (x *inputs) take(t *rapid.T, effects []post.Effect) {
 func (x *inputs) create(t *rapid.T) {
 	x.made++
 	priority := rapid.IntRange(0, 2).Draw(t, "priority")
-	spec := fmt.Sprintf(`"preemptionPolicy":%q,"resources":{"requests":{"nvidia.com/gpu":"%d"}}`, rapid.SampledFrom([]string{preemptLower, preemptNever}).Draw(t, "policy"), rapid.IntRange(3, 8).Draw(t, "gpus"))
+	spec := fmt.Sprintf(`"preemptionPolicy":%q,"resources":{"requests":{"nvidia.com/gpu":"%d"}}`, rapid.SampledFrom([]string{api.PreemptLowerPriority, api.PreemptNever}).Draw(t, "policy"), rapid.IntRange(3, 8).Draw(t, "gpus"))
 	var s *submission
 	var bad *api.Status
 	if rapid.Bool().Draw(t, "a job") {
@@ -132,15 +132,15 @@ func (x *inputs) create(t *rapid.T) {
 
 // any draws a unit.
 func (x *inputs) any(t *rapid.T) *unit {
-	if len(x.units) == 0 {
+	if len(x.work.units) == 0 {
 		t.Skip("there is no unit")
 	}
 	var paths []string
-	for path := range x.units {
+	for path := range x.work.units {
 		paths = append(paths, path)
 	}
 	slices.Sort(paths)
-	return x.units[rapid.SampledFrom(paths).Draw(t, "unit")]
+	return x.work.units[rapid.SampledFrom(paths).Draw(t, "unit")]
 }
 
 // answer answers a write or a read, whichever; a write may have no answer and
@@ -225,7 +225,7 @@ func TestAUnitTakesOnlyStepsOfTheTable(t *testing.T) {
 		defer x.kv.Close()
 		t.Repeat(map[string]func(*rapid.T){
 			"create": func(t *rapid.T) {
-				if len(x.units) < 8 {
+				if len(x.work.units) < 8 {
 					x.create(t)
 				}
 			},

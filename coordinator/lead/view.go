@@ -9,7 +9,6 @@ import (
 	"github.com/musterd/muster/coordinator/lead/edit"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/queue/rule"
-	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/resource"
 )
@@ -27,40 +26,25 @@ type view struct {
 	state *cluster.State
 	// occupancy names the occupants of state that are out of date.
 	occupancy *occupancyNews
-	units     map[string]*unit
+	work      register
 	learner   place.Learner // of the mix of work that has arrived
 	ports     portHolders
-	jobs      map[string]*job // by namespace/name
-	// dependents are the jobs that wait for others.
-	dependents dependents
-	groups     map[string]*group  // by namespace/groupId
-	members    map[string]*member // by namespace/name: all allocations clients see
-	attempts   map[resource.TxID]*attempt
 	// lostHolds are the live transactions that have lost members on a node whose agent has not
 	// told yet that it holds nothing of them.
 	lostHolds map[resource.NodeID]map[resource.TxID]bool
 	room      *sched.Room // of the waiting units
 	queues    rule.Book   // the named queues
-	queueNews *queueNews
 	quotas    *charges.Book
 	spaces    *spaces
 	objects   *edit.Objects
 	declared  declarations
-	// policy is the preemptionPolicy of units without a policy.
-	policy string
 }
 
 func newView(r *Rules, floor resource.Revision, now time.Time) view {
 	return view{
-		floor: floor, policy: r.PreemptionPolicy, state: &cluster.State{}, occupancy: &occupancyNews{}, nodes: map[resource.NodeID]*node{}, units: map[string]*unit{}, jobs: map[string]*job{}, groups: map[string]*group{}, members: map[string]*member{},
-		attempts: map[resource.TxID]*attempt{}, lostHolds: map[resource.NodeID]map[resource.TxID]bool{}, quotas: charges.New(r.Quota, now), room: sched.NewRoom(), queueNews: &queueNews{}, spaces: newSpaces(), objects: edit.New(),
+		floor: floor, work: newRegister(r.PreemptionPolicy), state: &cluster.State{}, occupancy: &occupancyNews{}, nodes: map[resource.NodeID]*node{},
+		lostHolds: map[resource.NodeID]map[resource.TxID]bool{}, quotas: charges.New(r.Quota, now), room: sched.NewRoom(), spaces: newSpaces(), objects: edit.New(),
 	}
-}
-
-// member is one line among the allocations.
-type member struct {
-	unit  *unit
-	index int
 }
 
 // node returns the view of a node, made on first sight.
@@ -75,7 +59,7 @@ func (v *view) node(id resource.NodeID) *node {
 
 // member finds an allocation as clients name it.
 func (v *view) member(namespace, name string) (*unit, int, *api.Status) {
-	m := v.members[namespace+"/"+name]
+	m := v.work.members[namespace+"/"+name]
 	if m == nil || m.unit.isHidden() {
 		return nil, 0, NotFound("allocation", namespace, name)
 	}
@@ -97,67 +81,37 @@ func (v *view) removeNode(id resource.NodeID) {
 // insertUnit takes a unit and its members in, and learns from them. A new leader so
 // learns first from the units that the store has, in the order of their keys.
 func (v *view) insertUnit(u *unit) {
-	v.units[u.path] = u
-	u.enter(v.queueNews, v.policy)
 	v.learner.Observe(&u.Demand)
-	v.mapMembers(u)
-	v.joinGroup(u)
+	v.work.insertUnit(u)
 }
 
 // deleteUnit takes a unit and its members out.
 func (v *view) deleteUnit(u *unit) {
-	delete(v.units, u.path)
-	v.queueNews.note(u.path)
-	v.leaveGroup(u)
+	v.work.deleteUnit(u)
 	v.occupancy.noteUnit(u)
-	for i := range u.record.Members {
-		if name := u.record.Namespace + "/" + u.memberName(i); v.members[name] != nil && v.members[name].unit == u {
-			delete(v.members, name)
-		}
-	}
-}
-
-// insertJob takes a job in; its units are added by themselves.
-func (v *view) insertJob(j *job) {
-	v.jobs[j.position()] = j
-	v.dependents.insert(j, v.needsOf(j))
-}
-
-// deleteJob takes a job out.
-func (v *view) deleteJob(j *job) {
-	delete(v.jobs, j.position())
-	v.dependents.remove(j)
 }
 
 // insertAttempt takes a transaction in that is under way or live.
 func (v *view) insertAttempt(tx resource.TxID, a *attempt) {
-	v.attempts[tx] = a
+	v.work.insertAttempt(tx, a)
 	v.occupancy.noteUnit(a.unit)
 }
 
 // deleteAttempt takes a transaction out that has ended.
 func (v *view) deleteAttempt(tx resource.TxID) {
-	if a := v.attempts[tx]; a != nil {
-		v.occupancy.noteUnit(a.unit)
-		for _, m := range a.lostMembers {
-			v.noteRid(tx, m.Node)
-		}
+	a := v.work.deleteAttempt(tx)
+	if a == nil {
+		return
 	}
-	delete(v.attempts, tx)
-}
-
-// unitsOf are the units of these paths.
-func (l *Leader) unitsOf(paths []string) []*unit {
-	units := make([]*unit, len(paths))
-	for i, path := range paths {
-		units[i] = l.units[path]
+	v.occupancy.noteUnit(a.unit)
+	for _, m := range a.lostMembers {
+		v.noteRid(tx, m.Node)
 	}
-	return units
 }
 
 // findJob finds a job in the loop.
 func (l *Leader) findJob(namespace, name string) (*job, *api.Status) {
-	j := l.jobs[namespace+"/"+name]
+	j := l.work.jobs[namespace+"/"+name]
 	if j == nil || j.isHidden() {
 		return nil, NotFound("job", namespace, name)
 	}
@@ -177,26 +131,5 @@ func (v *view) noteLostOn(tx resource.TxID, node resource.NodeID) {
 func (v *view) noteRid(tx resource.TxID, node resource.NodeID) {
 	if delete(v.lostHolds[node], tx); len(v.lostHolds[node]) == 0 {
 		delete(v.lostHolds, node)
-	}
-}
-
-// mapMembers names the members of a unit among all allocations, as far as no other unit
-// has the name.
-func (v *view) mapMembers(u *unit) {
-	for i := range u.record.Members {
-		name := u.record.Namespace + "/" + u.memberName(i)
-		if other := v.members[name]; !u.record.HasLost(i) && (other == nil || other.unit.gang() != u) {
-			v.members[name] = &member{unit: u, index: i}
-		}
-	}
-}
-
-// unmapMembers forgets the names of some members of a unit.
-func (v *view) unmapMembers(u *unit, members []record.LostMember) {
-	for _, m := range members {
-		name := u.record.Namespace + "/" + u.memberName(m.Member)
-		if other := v.members[name]; other != nil && other.unit == u {
-			delete(v.members, name)
-		}
 	}
 }

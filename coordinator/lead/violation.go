@@ -40,7 +40,7 @@ func (l *Leader) isolateNode(n *node, bad *lie) {
 	}
 	l.post.Add(post.Effect{Kind: post.DistrustNode, Node: n.view.ID})
 	for _, tx := range l.attemptsOn(n.view.ID) {
-		if a := l.attempts[tx]; a != nil && a.machine.Undecided() {
+		if a := l.work.attempts[tx]; a != nil && a.machine.Undecided() {
 			a.fail(n.view.ID, breaker.WrongVote)
 			l.step(a, txn.Refused{Node: n.view.ID, Reasons: []resource.Reason{{Code: resource.ReasonViolation, Detail: Clip(bad.detail)}}})
 		}

@@ -61,8 +61,8 @@ func TestAnotherReasonIsWrittenWithinASecond(t *testing.T) {
 	a := x.accepted("a", 8, "")
 	since := x.storedWaiting(a).SinceMillis
 	x.pass(time.Second)
-	x.finish(func() { x.end(x.units["default/alloc/r1/0"], txn.ReleaseAsked{}) })
-	x.settles(x.units["default/alloc/r1/0"], grant.Tombstone)
+	x.finish(func() { x.end(x.work.units["default/alloc/r1/0"], txn.ReleaseAsked{}) })
+	x.settles(x.work.units["default/alloc/r1/0"], grant.Tombstone)
 	refuse := func() {
 		x.t.Helper()
 		for a.attempt == nil {
@@ -163,7 +163,7 @@ func TestTheNextLeaderShowsTheReasonThatIsStored(t *testing.T) {
 	want := x.conditionOf(a, "Scheduled")
 	version := x.allocation(a, 0).Metadata.ResourceVersion
 	next := x.succeeded()
-	a = next.units[a.path]
+	a = next.work.units[a.path]
 	if got := next.conditionOf(a, "Scheduled"); got != want || next.allocation(a, 0).Metadata.ResourceVersion != version {
 		t.Errorf("%+v at %s, want %+v at %s", got, next.allocation(a, 0).Metadata.ResourceVersion, want, version)
 	}

@@ -34,7 +34,7 @@ func (l *Leader) writeWaiting() {
 	w.newest = append(later, w.newest...)
 	round := l.room.Order().Range(w.looked, waitingLooks/2)
 	for _, k := range round {
-		u := l.units[k.Path]
+		u := l.work.units[k.Path]
 		if u != nil {
 			l.judgeFate(u)
 		}
@@ -50,7 +50,7 @@ func (l *Leader) writeWaiting() {
 
 // hasWaitingNews reports whether why a unit waits is to be written now.
 func (l *Leader) hasWaitingNews(u *unit) bool {
-	if u == nil || u.life.Gone() || !u.waiting() || !u.queued || u.stored == 0 || u.life.EndAsked() || u.told.writing || u.life.Writing() != work.NoWrite || u.adopting != nil {
+	if u == nil || u.life.Gone() || !u.waiting() || !u.queued || u.stored == 0 || u.life.EndAsked() || u.told.writing || u.life.Writing() != work.NoWrite || u.adopting != "" {
 		return false
 	}
 	if u.attempt != nil && !u.preempting() { // it is about to be placed

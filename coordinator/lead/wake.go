@@ -176,7 +176,7 @@ func (l *Leader) setReady(n *node) {
 	switch {
 	case !before && n.view.Ready:
 		for _, tx := range l.attemptsOn(n.view.ID) {
-			for _, id := range l.attempts[tx].machine.Nodes() {
+			for _, id := range l.work.attempts[tx].machine.Nodes() {
 				l.state.MarkGrown(&l.nodes[id].view)
 			}
 		}

@@ -172,7 +172,7 @@ func TestAnAdoptedGrantWakesWhatWaits(t *testing.T) {
 	}
 	l.room = sched.NewRoom()
 	w := sleeps(l, sched.Evidence{Code: sched.NoVictims})
-	l.units[u.path] = u
+	l.work.units[u.path] = u
 	u.readopt(a, u.record, 7)
 	l.adopted(a, g, map[resource.NodeID]txn.Vote{}, 7)
 	if !w.woken() || !u.evictable() {
@@ -310,7 +310,7 @@ var byEnds = map[string]wakeUp{
 			x.leaves("a")
 			x.accepted("w", 8, "")
 		},
-		event: func(x *scene) { x.says(x.units["default/alloc/a/0"], grant.Tombstone) }, // RELEASED is not written yet
+		event: func(x *scene) { x.says(x.work.units["default/alloc/a/0"], grant.Tombstone) }, // RELEASED is not written yet
 	},
 	"the end of a charge": {
 		before: func(x *scene) {
@@ -338,7 +338,7 @@ var byEnds = map[string]wakeUp{
 			x.submit("b", 8, "")
 			x.accepted("w", 8, "")
 		},
-		event:   func(x *scene) { x.says(x.units["default/alloc/b/0"], grant.No) }, // ABORTED is not written yet
+		event:   func(x *scene) { x.says(x.work.units["default/alloc/b/0"], grant.No) }, // ABORTED is not written yet
 		limited: "n2",
 	},
 	"an attempt that was given up": {
@@ -375,7 +375,7 @@ var byEnds = map[string]wakeUp{
 			x.running("c", 8, `"priority":9,`)
 			x.submit("a", 8, "")
 			x.accepted("w", 8, preempting)
-			x.says(x.units["default/alloc/a/0"], grant.Reserved)
+			x.says(x.work.units["default/alloc/a/0"], grant.Reserved)
 		},
 		event: func(x *scene) { x.answers() },
 	},
@@ -405,7 +405,7 @@ var byQuota = map[string]wakeUp{
 			}
 			x.accepted("w", 4, `"quota":{"groups":{"Org":"two"}},`)
 			x.leaves("lent")
-			x.says(x.units["default/alloc/lent/0"], grant.Tombstone)
+			x.says(x.work.units["default/alloc/lent/0"], grant.Tombstone)
 		},
 		event: func(x *scene) { x.answers() },
 	},

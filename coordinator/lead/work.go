@@ -105,7 +105,7 @@ func (l *Leader) hostsOf(a *attempt) []string {
 // worked takes the state of a transaction's work on one node. What a node says of
 // members that it does not have does not count.
 func (l *Leader) worked(e grant.Worked) {
-	a := l.attempts[e.Tx]
+	a := l.work.attempts[e.Tx]
 	if a == nil || a.machine.Undecided() || !slices.Contains(a.machine.Nodes(), e.Node) {
 		l.idle++
 		return

@@ -52,7 +52,7 @@ func TestWorkDoneUnderNoticeIsDone(t *testing.T) {
 			c.after(x)
 			x.answers()
 			x.settles(u, grant.Tombstone)
-			for _, b := range x.units { // the preemptor commits, and its victim is RELEASED with it
+			for _, b := range x.work.units { // the preemptor commits, and its victim is RELEASED with it
 				if b != u && b.attempt != nil {
 					x.settles(b, grant.Reserved)
 				}

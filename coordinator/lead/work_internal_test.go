@@ -91,7 +91,7 @@ func (x *scene) check() {
 	if err := x.Check(); err != nil {
 		x.t.Error(err)
 	}
-	for path, u := range x.units {
+	for path, u := range x.work.units {
 		if len(x.asked) == 0 && u.stored != 0 && !u.life.IsBeingWritten() {
 			stored := x.stored(u)
 			stored.Document = u.record.Document // equal documents are kept once

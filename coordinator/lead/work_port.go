@@ -60,8 +60,8 @@ func (p *portHolders) keep(port int, isLive func(resource.TxID) bool) []resource
 
 // isPortTaken reports whether a live attempt has a port on a host.
 func (l *Leader) isPortTaken(port int, host string) bool {
-	live := l.ports.keep(port, func(tx resource.TxID) bool { return l.attempts[tx] != nil })
-	return slices.ContainsFunc(live, func(tx resource.TxID) bool { return l.addressOf(l.attempts[tx].firstNode()) == host })
+	live := l.ports.keep(port, func(tx resource.TxID) bool { return l.work.attempts[tx] != nil })
+	return slices.ContainsFunc(live, func(tx resource.TxID) bool { return l.addressOf(l.work.attempts[tx].firstNode()) == host })
 }
 
 // keepPort notes the port of an attempt.

@@ -99,7 +99,7 @@ func (l *Leader) commitOf(a *attempt) (post.Decision, error) {
 		d.Done = func(o txn.Outcome, rev resource.Revision, err error) {
 			for _, w := range writes {
 				l.partly.Answered(w.Tx, w.Ready)
-				if other := l.attempts[w.Tx]; other != nil && o == txn.Landed && rev > other.ready.Revision {
+				if other := l.work.attempts[w.Tx]; other != nil && o == txn.Landed && rev > other.ready.Revision {
 					other.setReady(other.ready.Written(w.Ready, rev))
 					l.noteStarted(other)
 				}
