@@ -31,7 +31,7 @@ func (l *Leader) Knows(id resource.NodeID) bool { return l.nodes[id] != nil }
 
 // Sizes counts nodes, units, transactions under way or live, and units that wait.
 func (l *Leader) Sizes() (nodes, units, live, queued int) {
-	return len(l.nodes), len(l.work.units), len(l.work.attempts), l.room.Order().Len()
+	return len(l.nodes), len(l.work.Units), len(l.work.Attempts), l.room.Order().Len()
 }
 
 // IdleMessages counts the messages of agents that said nothing new.

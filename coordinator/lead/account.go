@@ -32,19 +32,19 @@ type accountWords struct{ *Leader }
 
 // Held says why a unit cannot be tried now.
 func (w accountWords) Held(path string) decisions.Evidence {
-	u := w.work.units[path]
+	u := w.work.Units[path]
 	switch {
-	case u == nil || u.life.IsBeingWritten() || u.attempt != nil:
-	case u.adopting != "":
-		return decisions.Evidence{Why: decisions.AwaitsVictims, Subject: string(u.adopting)}
-	case u.life.Phase() == work.Resting:
-		return decisions.Evidence{Why: decisions.InBackoff, Until: u.rested.UnixMilli()}
+	case u == nil || u.Life.IsBeingWritten() || u.Attempt != nil:
+	case u.Adopting != "":
+		return decisions.Evidence{Why: decisions.AwaitsVictims, Subject: string(u.Adopting)}
+	case u.Life.Phase() == work.Resting:
+		return decisions.Evidence{Why: decisions.InBackoff, Until: u.Rested.UnixMilli()}
 	case standingOf(u) == rule.Waits && w.isHeldByQueue(u):
-		return decisions.Evidence{Why: decisions.AwaitsQueue, Subject: u.record.Queue}
-	case u.gathers():
-		return decisions.Evidence{Why: decisions.AwaitsGang, Subject: u.group.units[0].path}
-	case u.grows():
-		return decisions.Evidence{Why: decisions.AwaitsGang, Subject: u.job.units[0].path}
+		return decisions.Evidence{Why: decisions.AwaitsQueue, Subject: u.Record.Queue}
+	case u.Gathers():
+		return decisions.Evidence{Why: decisions.AwaitsGang, Subject: u.Group.Units[0].Path}
+	case u.Grows():
+		return decisions.Evidence{Why: decisions.AwaitsGang, Subject: u.Job.Units[0].Path}
 	}
 	return decisions.Evidence{Why: decisions.BeingWritten}
 }
@@ -52,7 +52,7 @@ func (w accountWords) Held(path string) decisions.Evidence {
 // Asleep says why a class has failed.
 func (w accountWords) Asleep(c *sched.Class, e *sched.Evidence) (subject string, detail func() string) {
 	if e.Short != nil {
-		return subjectOf(e.Short, c.Namespace), func() string { return joinReasons(w.quotas.Reasons(e.Short), e.NoVictims) }
+		return subjectOf(e.Short, c.Namespace), func() string { return work.JoinReasons(w.quotas.Reasons(e.Short), e.NoVictims) }
 	}
 	return "", func() string { return w.describeDemand(c.Demand(), e) }
 }
@@ -100,18 +100,18 @@ func (l *Leader) describeDemand(d *place.Unit, e *sched.Evidence) string {
 
 // accountFor notes that an attempt begins. It comes before the unit leaves the
 // queue.
-func (l *Leader) accountFor(a *attempt, tx resource.TxID, devices []decisions.Devices, adopted bool) {
+func (l *Leader) accountFor(a *work.Attempt, tx resource.TxID, devices []decisions.Devices, adopted bool) {
 	if l.account == nil {
 		return
 	}
-	p := decisions.Placement{Key: a.unit.key, Tx: tx, Kind: decisions.Plain, Devices: devices, Adopted: adopted}
-	for _, v := range a.victims {
-		p.Victims = append(p.Victims, decisions.Victim{Unit: v.unit.path, Priority: v.unit.record.Priority})
+	p := decisions.Placement{Key: a.Unit.Key, Tx: tx, Kind: decisions.Plain, Devices: devices, Adopted: adopted}
+	for _, v := range a.Victims {
+		p.Victims = append(p.Victims, decisions.Victim{Unit: v.Unit.Path, Priority: v.Unit.Record.Priority})
 	}
 	switch {
-	case a.claims:
+	case a.Claims:
 		p.Kind = decisions.Claim
-	case a.isPreempting():
+	case a.IsPreempting():
 		p.Kind = decisions.Preemption
 	}
 	l.account.Placed(p)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/coordinator/lead/post"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/coordinator/txn"
@@ -19,8 +20,8 @@ import (
 // time, it is fenced, and the victims end all the same.
 type adoption struct {
 	tx      resource.TxID
-	unit    *unit // nil: it does not wait any more
-	victims []*attempt
+	unit    *work.Unit // nil: it does not wait any more
+	victims []*work.Attempt
 	found   map[resource.NodeID][]grant.Member
 	timer   *post.Alarm
 	// over: it is being fenced.
@@ -33,11 +34,11 @@ func (l *Leader) adoptFrom(live []recovered, decided map[resource.TxID]bool) {
 	l.adoptions = map[resource.TxID]*adoption{}
 	for i := range live {
 		a := live[i].attempt
-		by := a.machine.By()
+		by := a.Machine.By()
 		switch {
 		case by == "":
 		case decided[by]:
-			live[i].effects = append(live[i].effects, a.machine.Step(txn.PreemptorAborted{By: by})...)
+			live[i].effects = append(live[i].effects, a.Machine.Step(txn.PreemptorAborted{By: by})...)
 		case l.adoptions[by] == nil:
 			l.adoptions[by] = &adoption{tx: by, unit: l.waiterOf(by), found: map[resource.NodeID][]grant.Member{}}
 			fallthrough
@@ -47,22 +48,22 @@ func (l *Leader) adoptFrom(live []recovered, decided map[resource.TxID]bool) {
 	}
 	for _, tx := range slices.Sorted(maps.Keys(l.adoptions)) {
 		d := l.adoptions[tx]
-		slices.SortFunc(d.victims, byPath)
+		slices.SortFunc(d.victims, work.ByPath)
 		if d.unit != nil {
-			d.unit.beginAdoption(d.tx)
+			d.unit.BeginAdoption(d.tx)
 		}
 	}
 }
 
 // waiterOf is the unit for which a transaction was begun, if it still waits.
-func (l *Leader) waiterOf(tx resource.TxID) *unit {
+func (l *Leader) waiterOf(tx resource.TxID) *work.Unit {
 	uid, _, _, err := tx.Attempt()
 	if err != nil {
 		return nil
 	}
-	for _, u := range l.work.units {
-		if u.record.UID == uid && u.waiting() && u.attempt == nil {
-			if u.gathers() {
+	for _, u := range l.work.Units {
+		if u.Record.UID == uid && u.Waiting() && u.Attempt == nil {
+			if u.Gathers() {
 				return nil // its group is placed anew as one
 			}
 			return u
@@ -88,7 +89,7 @@ func (l *Leader) awaitAdoptions() {
 // a driver, which is fenced. (Agents resolve RESERVED grants by themselves and
 // leave WAITING grants to the new leader.) An attempt of this epoch has ended.
 func (l *Leader) onPromise(n *node, g grant.Grant) {
-	if g.State != grant.Waiting && g.State != grant.Reserved || g.Epoch > l.post.Epoch() || l.work.attempts[g.Tx] != nil {
+	if g.State != grant.Waiting && g.State != grant.Reserved || g.Epoch > l.post.Epoch() || l.work.Attempts[g.Tx] != nil {
 		return
 	}
 	if g.Epoch == l.post.Epoch() {
@@ -129,12 +130,12 @@ func (l *Leader) adopt(d *adoption) {
 	for _, m := range d.found {
 		members += len(m)
 	}
-	if u == nil || members < u.record.Members || u.life.EndAsked() || u.life.IsBeingWritten() {
+	if u == nil || members < u.Record.Members || u.Life.EndAsked() || u.Life.IsBeingWritten() {
 		return
 	}
 	l.chooseForm(u, l.formHeld(u, d.found))
 	if id, err := l.placesOf(d); err != nil {
-		l.post.Warn("preemption_not_adopted", "tx", d.tx, "unit", u.path, "node", id, "error", Clip(err.Error()))
+		l.post.Warn("preemption_not_adopted", "tx", d.tx, "unit", u.Path, "node", id, "error", Clip(err.Error()))
 		l.abandon(d)
 		return
 	}
@@ -150,39 +151,39 @@ func (l *Leader) adopt(d *adoption) {
 		l.chargeNominated(u)
 	}
 	// Nobody else takes the place of its equals.
-	claims = claims || slices.ContainsFunc(d.victims, func(v *attempt) bool { return v.unit.record.Priority >= u.record.Priority })
-	a := newAttempt(u, sched.WithModels(u.charges, models), l.post.Now())
-	a.takePreemption(d.victims, claims)
+	claims = claims || slices.ContainsFunc(d.victims, func(v *work.Attempt) bool { return v.Unit.Record.Priority >= u.Record.Priority })
+	a := work.NewAttempt(u, sched.WithModels(u.Charges, models), l.post.Now())
+	a.TakePreemption(d.victims, claims)
 	var nodes []resource.NodeID
 	for _, node := range slices.Sorted(maps.Keys(d.found)) {
 		nodes = append(nodes, node)
 		for _, m := range d.found[node] {
-			a.addRequest(node, grant.MemberRequest{Index: m.Index, Request: *u.Demand.RequestOf(m.Index), PinnedGPUs: devicesOf(m.Assignment)})
+			a.AddRequest(node, grant.MemberRequest{Index: m.Index, Request: *u.Demand.RequestOf(m.Index), PinnedGPUs: work.DevicesOf(m.Assignment)})
 		}
 	}
-	victims := make([]resource.TxID, len(a.victims))
-	for i, v := range a.victims {
-		victims[i] = v.machine.ID()
+	victims := make([]resource.TxID, len(a.Victims))
+	for i, v := range a.Victims {
+		victims[i] = v.Machine.ID()
 	}
 	l.post.Cancel(d.timer)
 	delete(l.adoptions, d.tx)
 	l.accountFor(a, d.tx, nil, true)
-	l.room.Remove(u.key)
+	l.room.Remove(u.Key)
 	machine, effects := txn.Adopt(d.tx, nodes, victims...)
-	a.setMachine(machine)
-	for _, v := range a.victims {
-		v.setPreemptor(a)
-		l.occupancy.noteUnit(v.unit)
+	a.SetMachine(machine)
+	for _, v := range a.Victims {
+		v.SetPreemptor(a)
+		l.occupancy.noteUnit(v.Unit)
 	}
-	u.takeOver(a)
+	u.TakeOver(a)
 	l.insertAttempt(d.tx, a)
 	l.chargeAttempt(d.tx, a)
 	l.setBudget(a, l.rules.EvictionGrace+victimPatience)
-	l.post.Info("preemption_adopted", "tx", d.tx, "unit", u.path, "victims", a.victimPaths())
+	l.post.Info("preemption_adopted", "tx", d.tx, "unit", u.Path, "victims", a.VictimPaths())
 	l.perform(a, effects)
-	for _, v := range a.victims {
-		if v.machine.Freed() {
-			l.step(a, txn.VictimFreed{Tx: v.machine.ID()})
+	for _, v := range a.Victims {
+		if v.Machine.Freed() {
+			l.step(a, txn.VictimFreed{Tx: v.Machine.ID()})
 		}
 	}
 }
@@ -191,7 +192,7 @@ func (l *Leader) adopt(d *adoption) {
 // unit asks for, and those amounts. The node is not isolated, because another
 // leader sent the request.
 func (l *Leader) placesOf(d *adoption) (resource.NodeID, error) {
-	seen := make([]bool, d.unit.record.Members)
+	seen := make([]bool, d.unit.Record.Members)
 	for _, id := range slices.Sorted(maps.Keys(d.found)) {
 		host := l.nodes[id].view.Host
 		assignments := make([]resource.Assignment, 0, len(d.found[id]))
@@ -260,8 +261,8 @@ func (l *Leader) abandoned(d *adoption, mine bool, unheard []resource.NodeID) {
 	l.post.Info("preemption_abandoned", "tx", d.tx, "victims", len(d.victims))
 	l.wakeAll()
 	if u := d.unit; u != nil {
-		u.dropAdoption()
-		if u.life.EndAsked() {
+		u.DropAdoption()
+		if u.Life.EndAsked() {
 			l.endQueued(u)
 			return
 		}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/musterd/muster/coordinator/lead/post"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/grant"
@@ -38,16 +39,16 @@ func (x *scene) succeeded() *scene {
 func TestWhichPreemptionsAreTakenOver(t *testing.T) {
 	x := newScene(t)
 	a, b := x.claimed()
-	tx, by := a.attempt.machine.ID(), b.attempt.machine.ID()
+	tx, by := a.Attempt.Machine.ID(), b.Attempt.Machine.ID()
 
 	next := x.succeeded()
-	if d := next.adoptions[by]; d == nil || d.unit == nil || d.unit.path != b.path || len(d.victims) != 1 {
+	if d := next.adoptions[by]; d == nil || d.unit == nil || d.unit.Path != b.Path || len(d.victims) != 1 {
 		t.Fatalf("undecided: %+v", d)
 	}
-	x.put(record.TxKey(by), record.MustEncode(record.Tx{State: grant.RecordAborted, Epoch: x.post.Epoch(), UnitUID: b.record.UID}))
+	x.put(record.TxKey(by), record.MustEncode(record.Tx{State: grant.RecordAborted, Epoch: x.post.Epoch(), UnitUID: b.Record.UID}))
 	next = x.succeeded()
-	if len(next.adoptions) != 0 || next.work.attempts[tx].machine.By() != "" {
-		t.Errorf("decided: %d are taken over, its victim is %s's", len(next.adoptions), next.work.attempts[tx].machine.By())
+	if len(next.adoptions) != 0 || next.work.Attempts[tx].Machine.By() != "" {
+		t.Errorf("decided: %d are taken over, its victim is %s's", len(next.adoptions), next.work.Attempts[tx].Machine.By())
 	}
 }
 
@@ -55,7 +56,7 @@ func TestWhichPreemptionsAreTakenOver(t *testing.T) {
 func keptPlace(t *testing.T) (*scene, *adoption, grant.Grant) {
 	x := newScene(t)
 	_, b := x.claimed()
-	tx := b.attempt.machine.ID()
+	tx := b.Attempt.Machine.ID()
 	members := x.nodes["n1"].reservations[tx].members
 	next := x.succeeded()
 	next.give(ResumeWork{})
@@ -73,20 +74,20 @@ func (x *scene) tellsOf(g grant.Grant) {
 func TestAPreemptionGoesOnOnceItsPlaceIsFound(t *testing.T) {
 	x, d, g := keptPlace(t)
 	x.tellsOf(g)
-	if a := x.work.attempts[g.Tx]; a == nil || d.unit.attempt != a || len(a.victims) != 1 || x.adoptions[g.Tx] != nil {
+	if a := x.work.Attempts[g.Tx]; a == nil || d.unit.Attempt != a || len(a.Victims) != 1 || x.adoptions[g.Tx] != nil {
 		t.Errorf("it does not go on: %+v", a)
 	}
 
 	x, d, g = keptPlace(t)
 	none := g
 	none.Members = nil
-	if x.tellsOf(none); x.work.attempts[g.Tx] != nil || d.over {
-		t.Errorf("without members: goes on %t, is given up %t", x.work.attempts[g.Tx] != nil, d.over)
+	if x.tellsOf(none); x.work.Attempts[g.Tx] != nil || d.over {
+		t.Errorf("without members: goes on %t, is given up %t", x.work.Attempts[g.Tx] != nil, d.over)
 	}
 
 	x, d, g = keptPlace(t)
 	x.do(func() { x.abandon(d) })
-	if x.tellsOf(g); x.work.attempts[g.Tx] != nil || len(d.found) > 0 {
+	if x.tellsOf(g); x.work.Attempts[g.Tx] != nil || len(d.found) > 0 {
 		t.Error("it goes on though it is being given up")
 	}
 }
@@ -98,13 +99,13 @@ func TestAPreemptionIsGivenUpOnce(t *testing.T) {
 		x, d, _ := keptPlace(t)
 		x.answers()
 		if !landed {
-			x.put(record.TxKey(d.tx), record.MustEncode(record.Tx{State: grant.RecordAborted, Epoch: 1, UnitUID: d.unit.record.UID}))
+			x.put(record.TxKey(d.tx), record.MustEncode(record.Tx{State: grant.RecordAborted, Epoch: 1, UnitUID: d.unit.Record.UID}))
 		}
 		x.do(func() { x.abandon(d); x.abandon(d) })
 		if len(x.asked) != 1 {
 			t.Fatalf("%d writes, want one", len(x.asked))
 		}
-		if x.answer(); len(x.retired.all()) != collected || d.unit.adopting != "" {
+		if x.answer(); len(x.retired.all()) != collected || d.unit.Adopting != "" {
 			t.Errorf("landed %t: %d records to collect, want %d", landed, len(x.retired.all()), collected)
 		}
 	}
@@ -161,14 +162,14 @@ func TestACreationThatHadNoAnswerIsFencedBeforeItIsRead(t *testing.T) {
 			t.Fatalf("the next question is %d about %s", e.Kind, e.Key)
 		}
 		x.answer()
-		if e := x.asked[0]; e.Kind != post.ReadKey || e.Key != u.record.Path().Key() {
+		if e := x.asked[0]; e.Kind != post.ReadKey || e.Key != u.Record.Path().Key() {
 			t.Fatalf("the one after that is %d about %s", e.Kind, e.Key)
 		}
-		if x.answer(); len(x.asked) != writes || u.stored != 0 != landed {
-			t.Errorf("landed %t: stored at %d, %d writes follow", landed, u.stored, len(x.asked))
+		if x.answer(); len(x.asked) != writes || u.Stored != 0 != landed {
+			t.Errorf("landed %t: stored at %d, %d writes follow", landed, u.Stored, len(x.asked))
 		}
-		if x.answers(); u.stored == 0 || u.err != nil {
-			t.Errorf("landed %t: %v", landed, u.err)
+		if x.answers(); u.Stored == 0 || u.Err != nil {
+			t.Errorf("landed %t: %v", landed, u.Err)
 		}
 	}
 }
@@ -178,11 +179,11 @@ func TestACreationIsKnownByItsUID(t *testing.T) {
 	x := newScene(t)
 	u := x.submit("a", 9, "")
 	x.loses(false)
-	other := u.record
+	other := u.Record
 	other.UID = "alloc-other"
-	x.put(u.record.Path().Key(), record.MustEncode(other))
-	if x.answers(); u.err == nil || u.err.Code != 409 {
-		t.Errorf("%v, stored at %d", u.err, u.stored)
+	x.put(u.Record.Path().Key(), record.MustEncode(other))
+	if x.answers(); u.Err == nil || u.Err.Code != 409 {
+		t.Errorf("%v, stored at %d", u.Err, u.Stored)
 	}
 }
 
@@ -193,7 +194,7 @@ func TestAnAbandonedPreemptionWaitsForThoseNotHeard(t *testing.T) {
 		x := newScene(t)
 		a := x.running("a", 2, "")
 		x.nodes["n2"].connected = false
-		d := &adoption{tx: transaction(1), victims: []*attempt{a.attempt}[:victims]}
+		d := &adoption{tx: transaction(1), victims: []*work.Attempt{a.Attempt}[:victims]}
 		x.adoptions = map[resource.TxID]*adoption{d.tx: d}
 		x.do(func() { x.abandon(d) })
 		op := x.asked[0].Write.Ops[0]

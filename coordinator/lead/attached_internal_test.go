@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/grant"
 )
 
@@ -22,16 +23,16 @@ func TestAnAllocationEndsWithItsAttachedWork(t *testing.T) {
 			x := newScene(t)
 			u := x.submit("a", 8, "")
 			x.holdsAll(u)
-			node, tx := x.memberNode(u, 0), u.attempt.machine.ID()
+			node, tx := x.memberNode(u, 0), u.Attempt.Machine.ID()
 			x.hear(grant.Worked{Node: node, Tx: tx, States: []grant.WorkState{{Phase: grant.WorkRunning}}})
-			if u.life.EndAsked() {
+			if u.Life.EndAsked() {
 				t.Fatal("the unit ends while its work runs")
 			}
 			x.ends(u, 0, c.code, grant.WorkCompleted)
 			x.answers()
 			x.settles(u, grant.Tombstone)
-			if u.phase() != c.phase || u.record.Reason != c.reason || len(u.record.Exits) != 1 || u.record.Exits[0].Code != c.code {
-				t.Errorf("the unit is %s, %q, with the exits %+v", u.phase(), u.record.Reason, u.record.Exits)
+			if u.Phase() != c.phase || u.Record.Reason != c.reason || len(u.Record.Exits) != 1 || u.Record.Exits[0].Code != c.code {
+				t.Errorf("the unit is %s, %q, with the exits %+v", u.Phase(), u.Record.Reason, u.Record.Exits)
 			}
 			x.check()
 		})
@@ -47,8 +48,8 @@ func TestAJobWithoutACommandFollowsItsPolicy(t *testing.T) {
 	x.ends(u, 0, 1, grant.WorkCompleted)
 	x.answers()
 	x.settles(u, grant.Tombstone)
-	if u.phase() != api.Pending || u.record.Retries != 1 {
-		t.Fatalf("the unit is %s after %d retries, want a retry", u.phase(), u.record.Retries)
+	if u.Phase() != api.Pending || u.Record.Retries != 1 {
+		t.Fatalf("the unit is %s after %d retries, want a retry", u.Phase(), u.Record.Retries)
 	}
 	x.check()
 }
@@ -61,15 +62,15 @@ func TestTimeEndsAttachedWorkWithAGrace(t *testing.T) {
 			u := x.submit("a", 8, `"ttl":"10s",`)
 			x.holdsAll(u)
 			if attached {
-				x.hear(grant.Worked{Node: x.memberNode(u, 0), Tx: u.attempt.machine.ID(), States: []grant.WorkState{{Phase: grant.WorkRunning}}})
+				x.hear(grant.Worked{Node: x.memberNode(u, 0), Tx: u.Attempt.Machine.ID(), States: []grant.WorkState{{Phase: grant.WorkRunning}}})
 			}
-			limit, limited := limitOf(u.attempt)
+			limit, limited := work.LimitOf(u.Attempt)
 			if !limited {
 				t.Fatal("the unit has no limit")
 			}
-			x.do(func() { x.expire(u.attempt, limit) })
-			if !u.life.EndAsked() || int(u.life.Ending().GraceSeconds) != want {
-				t.Errorf("the end is %+v, want a grace of %d s", u.life.Ending(), want)
+			x.do(func() { x.expire(u.Attempt, limit) })
+			if !u.Life.EndAsked() || int(u.Life.Ending().GraceSeconds) != want {
+				t.Errorf("the end is %+v, want a grace of %d s", u.Life.Ending(), want)
 			}
 		})
 	}

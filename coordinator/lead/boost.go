@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead/desk"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/shown"
 )
@@ -23,9 +24,9 @@ type BoostJob struct {
 
 func (r BoostJob) serve(l *Leader, c *desk.Call) {
 	previous := int32(0)
-	l.changeNamedJob(c, r.Namespace, r.Name, func(j *job) (change *jobChange, busy *unit, status *api.Status) {
+	l.changeNamedJob(c, r.Namespace, r.Name, func(j *work.Job) (change *jobChange, busy *work.Unit, status *api.Status) {
 		if change, busy, status = l.changeOfBoost(j, r.Boost); change != nil {
-			previous = change.moved[0].record.Priority
+			previous = change.moved[0].Record.Priority
 		}
 		return change, busy, status
 	}, func(done *jobChange) any {
@@ -38,8 +39,8 @@ func (r BoostJob) serve(l *Leader, c *desk.Call) {
 
 // changeOfBoost makes the change of a boost, or names the unit that the change has to
 // wait for, or the reason why it is refused.
-func (l *Leader) changeOfBoost(j *job, o api.BoostOptions) (change *jobChange, busy *unit, status *api.Status) {
-	rec := j.record
+func (l *Leader) changeOfBoost(j *work.Job, o api.BoostOptions) (change *jobChange, busy *work.Unit, status *api.Status) {
+	rec := j.Record
 	switch own := ownPriority(j); {
 	case rec.Cancelled != nil:
 		return nil, nil, api.Errorf(409, "job %s is ending: nothing of it is started any more", rec.Name).Because(api.FailedPrecondition)
@@ -52,11 +53,11 @@ func (l *Leader) changeOfBoost(j *job, o api.BoostOptions) (change *jobChange, b
 	rec.Boost = &record.Boost{
 		Priority: o.NewPriority, UntilMillis: l.post.Millis() + o.Length().Milliseconds(), Reason: o.Reason, ApprovedBy: o.ApprovedBy,
 	}
-	change = &jobChange{job: j, rec: rec, doc: j.doc, priority: &o.NewPriority}
-	for _, u := range j.units {
+	change = &jobChange{job: j, rec: rec, doc: j.Doc, priority: &o.NewPriority}
+	for _, u := range j.Units {
 		switch {
-		case !u.waiting() || u.life.EndAsked():
-		case !u.isAtRest():
+		case !u.Waiting() || u.Life.EndAsked():
+		case !u.IsAtRest():
 			return nil, u, nil
 		default:
 			change.moved = append(change.moved, u)
@@ -70,13 +71,13 @@ func (l *Leader) changeOfBoost(j *job, o api.BoostOptions) (change *jobChange, b
 
 // ownPriority is the priority in a job's document, which was checked when it was
 // submitted.
-func ownPriority(j *job) int32 {
-	return api.PriorityOf(j.doc.Spec.Priority, j.doc.Spec.PriorityClass)
+func ownPriority(j *work.Job) int32 {
+	return api.PriorityOf(j.Doc.Spec.Priority, j.Doc.Spec.PriorityClass)
 }
 
 // priorityOf is the priority of a unit of the job that enters the queue now.
-func (l *Leader) priorityOf(j *job) int32 {
-	if b := j.record.Boost; b != nil && !l.isBoostOver(b) {
+func (l *Leader) priorityOf(j *work.Job) int32 {
+	if b := j.Record.Boost; b != nil && !l.isBoostOver(b) {
 		return b.Priority
 	}
 	return ownPriority(j)
@@ -87,45 +88,45 @@ func (l *Leader) priorityOf(j *job) int32 {
 func (l *Leader) isBoostOver(b *record.Boost) bool { return l.untilBoostOver(b) <= 0 }
 
 func (l *Leader) untilBoostOver(b *record.Boost) time.Duration {
-	return time.Duration(b.UntilMillis-l.post.Millis())*time.Millisecond + clockError
+	return time.Duration(b.UntilMillis-l.post.Millis())*time.Millisecond + work.ClockError
 }
 
 // awaitBoostEnd sets the alarm for the end of a job's boost, in place of that of the boost
 // before.
-func (l *Leader) awaitBoostEnd(j *job) {
-	if b := j.record.Boost; b != nil {
+func (l *Leader) awaitBoostEnd(j *work.Job) {
+	if b := j.Record.Boost; b != nil {
 		l.awaitPriorities(j, max(0, l.untilBoostOver(b)))
 	}
 }
 
 // awaitPriorities sets the only alarm that a job has for the priorities of its units.
-func (l *Leader) awaitPriorities(j *job, wait time.Duration) {
-	j.awaitPriorities(l.post, wait, func() { l.levelPriorities(j) })
+func (l *Leader) awaitPriorities(j *work.Job, wait time.Duration) {
+	j.AwaitPriorities(l.post, wait, func() { l.levelPriorities(j) })
 }
 
 // levelPriorities gives the units of a job that wait the priority that the job has now, as
 // many as one Txn takes: its own one when a boost is over, and to a unit that came back into
 // the queue while the priority changed. A unit that is just being placed is waited for.
-func (l *Leader) levelPriorities(j *job) {
-	if j.gone || l.work.jobs[j.record.Namespace+"/"+j.record.Name] != j || api.Phase(j.record.Phase).Ended() {
+func (l *Leader) levelPriorities(j *work.Job) {
+	if j.Gone || l.work.Jobs[j.Record.Namespace+"/"+j.Record.Name] != j || api.Phase(j.Record.Phase).Ended() {
 		return
 	}
-	if j.stored == 0 || j.writing {
-		j.addThen(func() { l.levelPriorities(j) })
+	if j.Stored == 0 || j.Writing {
+		j.AddThen(func() { l.levelPriorities(j) })
 		return
 	}
 	want, left := l.priorityOf(j), false
-	change := &jobChange{job: j, rec: j.record, doc: j.doc, priority: &want}
-	for _, u := range j.units {
+	change := &jobChange{job: j, rec: j.Record, doc: j.Doc, priority: &want}
+	for _, u := range j.Units {
 		switch {
-		case !u.waiting() || u.life.EndAsked() || u.record.Priority == want:
-		case !u.isAtRest() || opsOfJob+opsOfMoved*(len(change.moved)+1) > l.post.MaxOps():
+		case !u.Waiting() || u.Life.EndAsked() || u.Record.Priority == want:
+		case !u.IsAtRest() || opsOfJob+opsOfMoved*(len(change.moved)+1) > l.post.MaxOps():
 			left = true // for the next round
 		default:
 			change.moved = append(change.moved, u)
 		}
 	}
-	if b := j.record.Boost; b != nil && !left && l.isBoostOver(b) {
+	if b := j.Record.Boost; b != nil && !left && l.isBoostOver(b) {
 		change.rec.Boost = nil
 	}
 	next := func() {
@@ -133,7 +134,7 @@ func (l *Leader) levelPriorities(j *job) {
 			l.awaitPriorities(j, lastBackoff)
 		}
 	}
-	if len(change.moved) == 0 && change.rec.Boost == j.record.Boost {
+	if len(change.moved) == 0 && change.rec.Boost == j.Record.Boost {
 		next()
 		return
 	}
@@ -142,7 +143,7 @@ func (l *Leader) levelPriorities(j *job) {
 			next()
 			return
 		}
-		l.post.Warn("priorities_not_written", "job", j.key(), "error", refused.Message)
+		l.post.Warn("priorities_not_written", "job", j.Key(), "error", refused.Message)
 		l.awaitPriorities(j, lastBackoff)
 	}
 	l.writeJobChange(change)

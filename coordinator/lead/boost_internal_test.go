@@ -9,6 +9,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead/post"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/queue/rule"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
@@ -17,7 +18,7 @@ import (
 
 // full is a scene whose 16 GPUs are held, with the jobs first of priority 200 and
 // second of priority 100 in the queue.
-func full(t *testing.T) (x *scene, first, second *unit) {
+func full(t *testing.T) (x *scene, first, second *work.Unit) {
 	t.Helper()
 	x = newScene(t)
 	x.running("a", 8, `"priority":300,`)
@@ -26,11 +27,11 @@ func full(t *testing.T) (x *scene, first, second *unit) {
 }
 
 // waits submits a job of one member with 8 GPUs, which waits.
-func (x *scene) waits(name string, priority int) *unit {
+func (x *scene) waits(name string, priority int) *work.Unit {
 	x.t.Helper()
 	u := x.submitDocument(fmt.Appendf(nil, `{"metadata":{"name":%q},"spec":{"priority":%d,"template":{"spec":{"resources":{"requests":{"nvidia.com/gpu":"8"}}}}}}`, name, priority))
-	if x.answers(); !u.waiting() || u.attempt != nil {
-		x.t.Fatalf("%s is %s", u.path, u.phase())
+	if x.answers(); !u.Waiting() || u.Attempt != nil {
+		x.t.Fatalf("%s is %s", u.Path, u.Phase())
 	}
 	return u
 }
@@ -62,12 +63,12 @@ func (x *scene) order() string {
 	x.t.Helper()
 	var all []string
 	for _, k := range x.room.Order().Head(x.room.Order().Len()) {
-		u := x.work.units[k.Path]
+		u := x.work.Units[k.Path]
 		kv, found, _, err := x.kv.Get(x.t.Context(), x.stored(u).Order().Key())
 		if err != nil || !found || !strings.HasPrefix(kv.Key, record.OrderPrefix) {
-			x.t.Errorf("%s has no key of its place: %v", u.path, err)
+			x.t.Errorf("%s has no key of its place: %v", u.Path, err)
 		}
-		all = append(all, fmt.Sprintf("%s %d", u.record.Name, x.stored(u).Priority))
+		all = append(all, fmt.Sprintf("%s %d", u.Record.Name, x.stored(u).Priority))
 	}
 	return strings.Join(all, ", ")
 }
@@ -86,11 +87,11 @@ func TestABoostRaisesAJobForAWhile(t *testing.T) {
 	if got, want := x.order(), "second 250, first 200"; got != want {
 		t.Errorf("boosted the order is %s, want %s", got, want)
 	}
-	if b := x.jobObject(second.job).Status.Boost; b == nil || b.Priority != 250 || b.Reason != "r" || b.ApprovedBy != "p" {
+	if b := x.jobObject(second.Job).Status.Boost; b == nil || b.Priority != 250 || b.Reason != "r" || b.ApprovedBy != "p" {
 		t.Errorf("the job shows %+v", b)
 	}
 	x.check()
-	x.pass(until.Sub(x.clock) + clockError - time.Millisecond)
+	x.pass(until.Sub(x.clock) + work.ClockError - time.Millisecond)
 	if x.answers(); x.order() != "second 250, first 200" {
 		t.Errorf("before its end the order is %s", x.order())
 	}
@@ -99,7 +100,7 @@ func TestABoostRaisesAJobForAWhile(t *testing.T) {
 	if got, want := x.order(), "first 200, second 100"; got != want {
 		t.Errorf("after its end the order is %s, want %s", got, want)
 	}
-	if b := x.jobObject(second.job).Status.Boost; b != nil {
+	if b := x.jobObject(second.Job).Status.Boost; b != nil {
 		t.Errorf("after its end the job shows %+v", b)
 	}
 	x.check()
@@ -117,7 +118,7 @@ func TestALaterBoostReplacesTheOneBefore(t *testing.T) {
 	if x.answers(); x.order() != "first 200, second 150" {
 		t.Errorf("at the end of the first boost the order is %s", x.order())
 	}
-	x.pass(time.Hour + clockError)
+	x.pass(time.Hour + work.ClockError)
 	if x.answers(); x.order() != "first 200, second 100" {
 		t.Errorf("at the end of the second boost the order is %s", x.order())
 	}
@@ -134,7 +135,7 @@ func TestTheNextLeaderEndsABoost(t *testing.T) {
 	if next.answers(); next.order() != "second 250, first 200" {
 		t.Fatalf("after an election the order is %s", next.order())
 	}
-	next.pass(10*time.Minute + clockError)
+	next.pass(10*time.Minute + work.ClockError)
 	if next.answers(); next.order() != "first 200, second 100" {
 		t.Errorf("after the end of the boost the order is %s", next.order())
 	}
@@ -146,14 +147,14 @@ func TestAUnitThatStartsKeepsItsBoost(t *testing.T) {
 	x, _, second := full(t)
 	x.boosts("second", hour)
 	x.leaves("a")
-	x.settles(x.work.units["default/alloc/a/0"], grant.Tombstone)
+	x.settles(x.work.Units["default/alloc/a/0"], grant.Tombstone)
 	x.settles(second, grant.Reserved)
 	x.settles(second, grant.Held)
 	x.pass(2 * time.Hour)
-	if x.answers(); second.phase() != api.Running || x.stored(second).Priority != 250 {
-		t.Fatalf("the unit is %s with priority %d", second.phase(), x.stored(second).Priority)
+	if x.answers(); second.Phase() != api.Running || x.stored(second).Priority != 250 {
+		t.Fatalf("the unit is %s with priority %d", second.Phase(), x.stored(second).Priority)
 	}
-	if second.job.record.Boost != nil {
+	if second.Job.Record.Boost != nil {
 		t.Error("the record of the job still has the boost")
 	}
 	x.finish(func() { x.evict(second, txn.EvictAsked{Reason: "Drained"}) })
@@ -187,7 +188,7 @@ func TestBoostsThatAreRefused(t *testing.T) {
 			x.running("b", 8, "")
 			x.waits("second", 100)
 			ended := x.waits("ended", 1)
-			x.finish(func() { x.cancelJob(ended.job, record.Cancellation{Reason: "r"}, func(*api.Status) {}) })
+			x.finish(func() { x.cancelJob(ended.Job, record.Cancellation{Reason: "r"}, func(*api.Status) {}) })
 			before := x.order()
 			if got := x.boosts(c.job, c.o); !strings.HasPrefix(got, c.want) {
 				t.Errorf("answer %q, want %q", got, c.want)
@@ -221,13 +222,13 @@ func TestABoostedJobPreempts(t *testing.T) {
 	a := x.running("a", 8, `"priority":300,`)
 	x.running("b", 8, `"priority":400,`)
 	u := x.submitDocument([]byte(`{"metadata":{"name":"urgent"},"spec":{"priority":100,"template":{"spec":{"preemptionPolicy":"PreemptLowerPriority","resources":{"requests":{"nvidia.com/gpu":"8"}}}}}}`))
-	if x.answers(); u.attempt != nil {
+	if x.answers(); u.Attempt != nil {
 		t.Fatal("it preempts work of a higher priority")
 	}
 	x.boosts("urgent", api.BoostOptions{NewPriority: 350, Duration: "1h"})
 	x.answers()
-	if u.attempt == nil || !slices.Contains(u.attempt.victimPaths(), a.path) {
-		t.Errorf("the boosted job has no attempt that takes the place of %s", a.path)
+	if u.Attempt == nil || !slices.Contains(u.Attempt.VictimPaths(), a.Path) {
+		t.Errorf("the boosted job has no attempt that takes the place of %s", a.Path)
 	}
 	x.check()
 }
@@ -243,7 +244,7 @@ func TestAStrictQueueJudgesBoostedUnitsTogether(t *testing.T) {
 	u := x.submitDocument([]byte(`{"metadata":{"name":"pair"},"spec":{"parallelism":2,"priority":100,"template":{"spec":{"resources":{"requests":{"nvidia.com/gpu":"8"}}}}}}`))
 	x.answers()
 	x.boosts("pair", hour)
-	for path, want := range map[string]bool{ahead.path: false, u.path: true, u.job.units[1].path: false} {
+	for path, want := range map[string]bool{ahead.Path: false, u.Path: true, u.Job.Units[1].Path: false} {
 		if x.room.Offered(path) != want {
 			t.Errorf("%s is offered: %t, want %t", path, !want, want)
 		}
@@ -260,14 +261,14 @@ func TestAUnitThatComesBackWhileThePriorityChanges(t *testing.T) {
 			u := x.submitDocument([]byte(`{"metadata":{"name":"third"},"spec":{"priority":50,"parallelism":2,"template":{"spec":{"resources":{"requests":{"nvidia.com/gpu":"8"}}}}}}`))
 			x.answers()
 			x.do(func() {
-				x.cancelJob(x.work.units["default/job/first/0"].job, record.Cancellation{Reason: "r"}, func(*api.Status) {})
+				x.cancelJob(x.work.Units["default/job/first/0"].Job, record.Cancellation{Reason: "r"}, func(*api.Status) {})
 			})
-			x.finish(func() { x.cancelJob(second.job, record.Cancellation{Reason: "r"}, func(*api.Status) {}) })
+			x.finish(func() { x.cancelJob(second.Job, record.Cancellation{Reason: "r"}, func(*api.Status) {}) })
 			if !begins {
 				x.boosts("third", hour)
 			}
 			x.leaves("a")
-			x.settles(x.work.units["default/alloc/a/0"], grant.Tombstone)
+			x.settles(x.work.Units["default/alloc/a/0"], grant.Tombstone)
 			x.settles(u, grant.Reserved)
 			x.says(u, grant.Held)
 			x.submit("c", 8, `"priority":300,`) // takes the place that u leaves
@@ -284,9 +285,9 @@ func TestAUnitThatComesBackWhileThePriorityChanges(t *testing.T) {
 			x.answers()
 			x.pass(lastBackoff)
 			x.answers()
-			for _, of := range u.job.units {
-				if got := x.stored(of); of.waiting() && got.Priority != want || of.record.Priority != got.Priority || of.key.Priority != got.Priority {
-					t.Errorf("%s is %s with priority %d, in memory %d, want %d", of.path, got.Phase, got.Priority, of.record.Priority, want)
+			for _, of := range u.Job.Units {
+				if got := x.stored(of); of.Waiting() && got.Priority != want || of.Record.Priority != got.Priority || of.Key.Priority != got.Priority {
+					t.Errorf("%s is %s with priority %d, in memory %d, want %d", of.Path, got.Phase, got.Priority, of.Record.Priority, want)
 				}
 			}
 			x.order()
@@ -302,7 +303,7 @@ func TestAUnitEndsThatWasBeingWritten(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			x, _, second := full(t)
 			x.ask(BoostJob{Namespace: "default", Name: "second", Boost: hour})
-			if !second.life.IsBeingWritten() {
+			if !second.Life.IsBeingWritten() {
 				t.Fatal("the boost is not being written")
 			}
 			x.do(func() { x.end(second, txn.ReleaseAsked{Reason: "r"}) })
@@ -341,20 +342,20 @@ func TestABoostedMemberLeavesItsOwnJobAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			x := newScene(t)
 			u := x.submitDocument([]byte(`{"metadata":{"name":"train"},"spec":{"priority":100,"parallelism":3,"template":{"spec":{"preemptionPolicy":"PreemptLowerPriority",` + gang + `"resources":{"requests":{"nvidia.com/gpu":"8"}}}}}}`))
-			for _, v := range u.job.units {
-				if x.answers(); v.attempt != nil {
+			for _, v := range u.Job.Units {
+				if x.answers(); v.Attempt != nil {
 					x.holdsAll(v)
 				}
 			}
-			last := u.job.units[len(u.job.units)-1]
-			if x.answers(); !last.waiting() || last.attempt != nil || u.phase() != api.Running {
-				t.Fatalf("%s is %s, %s is %s", u.path, u.phase(), last.path, last.phase())
+			last := u.Job.Units[len(u.Job.Units)-1]
+			if x.answers(); !last.Waiting() || last.Attempt != nil || u.Phase() != api.Running {
+				t.Fatalf("%s is %s, %s is %s", u.Path, u.Phase(), last.Path, last.Phase())
 			}
 			if got := x.boosts("train", hour); !strings.HasPrefix(got, "100 to 250") {
 				t.Fatalf("answer %q", got)
 			}
-			if x.answers(); last.attempt != nil {
-				t.Errorf("%s takes the place of %v", last.path, last.attempt.victimPaths())
+			if x.answers(); last.Attempt != nil {
+				t.Errorf("%s takes the place of %v", last.Path, last.Attempt.VictimPaths())
 			}
 			x.check()
 		})

@@ -36,14 +36,14 @@ func TestASubmissionThatWaitsForItsNamespaceIsItsSubmitters(t *testing.T) {
 			}
 			create := CreateAllocation{Submitted: Submitted{Namespace: "default", Document: document}, Document: doc}
 			x.clear()
-			if x.ask(AskedBy{by("2", "ada"), Bounded{ceiling.Caller{Token: &c.ceiling}, create}}); x.work.units["default/alloc/a/0"] != nil {
+			if x.ask(AskedBy{by("2", "ada"), Bounded{ceiling.Caller{Token: &c.ceiling}, create}}); x.work.Units["default/alloc/a/0"] != nil {
 				t.Fatal("the submission did not wait")
 			}
 			x.spaces.paused["default"] = append(x.spaces.paused["default"], func() {}) // others wait too
 			x.answers()
 			made := ""
-			if u := x.work.units["default/alloc/a/0"]; u != nil {
-				made = u.record.Made.User()
+			if u := x.work.Units["default/alloc/a/0"]; u != nil {
+				made = u.Record.Made.User()
 			}
 			if got := x.refusedWith(); made != c.made || !strings.HasPrefix(got, c.want) || c.want == "" && got != "" {
 				t.Errorf("made by %q with %q, want %q with %q", made, got, c.made, c.want)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/coordinator/lead/post"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/resource"
 )
 
@@ -13,11 +14,11 @@ import (
 // still goes there.
 
 // tried tells the breakers of an attempt's nodes that it begins.
-func (l *Leader) tried(a *attempt) {
+func (l *Leader) tried(a *work.Attempt) {
 	now := l.post.Now()
-	for _, id := range a.machine.Nodes() {
+	for _, id := range a.Machine.Nodes() {
 		n := l.nodes[id]
-		n.breaker.BeginTry(now, a.machine.ID())
+		n.breaker.BeginTry(now, a.Machine.ID())
 		n.setTripped(now)
 	}
 }
@@ -25,15 +26,15 @@ func (l *Leader) tried(a *attempt) {
 // watchVotes bounds how long votes are collected. Nodes that have not voted
 // within a quarter of that are the last choice for others from then on, so that
 // one attempt waits for a node that hangs, and not many.
-func (l *Leader) watchVotes(a *attempt) {
+func (l *Leader) watchVotes(a *work.Attempt) {
 	early := l.rules.VoteBudget / 4
 	l.setTimer(a, early, func() {
 		now := l.post.Now()
-		for _, id := range a.machine.Nodes() {
-			if _, answered := a.machine.Answer(id); !answered {
-				a.addLate(id)
+		for _, id := range a.Machine.Nodes() {
+			if _, answered := a.Machine.Answer(id); !answered {
+				a.AddLate(id)
 				n := l.nodes[id]
-				n.breaker.Slow(now, a.machine.ID())
+				n.breaker.Slow(now, a.Machine.ID())
 				n.setTripped(now)
 			}
 		}
@@ -43,13 +44,13 @@ func (l *Leader) watchVotes(a *attempt) {
 
 // closeBreakers closes the breakers of the nodes that voted in time for an attempt
 // which has committed.
-func (l *Leader) closeBreakers(a *attempt) {
+func (l *Leader) closeBreakers(a *work.Attempt) {
 	now := l.post.Now()
-	for _, id := range a.machine.Nodes() {
+	for _, id := range a.Machine.Nodes() {
 		n := l.nodes[id]
 		switch {
-		case a.late[id]:
-			n.breaker.AbandonTry(a.machine.ID())
+		case a.Late[id]:
+			n.breaker.AbandonTry(a.Machine.ID())
 		case n.breaker.RecordSuccess():
 			l.post.Info("node_answers_again", "node", id)
 		}
@@ -59,18 +60,18 @@ func (l *Leader) closeBreakers(a *attempt) {
 
 // judgeNodes counts the faults of an attempt that was aborted: its unit avoids
 // the nodes at fault while others fit, and their breakers count the failure.
-func (l *Leader) judgeNodes(a *attempt) {
-	now, tx := l.post.Now(), a.machine.ID()
-	for _, id := range slices.SortedFunc(slices.Values(a.machine.Nodes()), cmp.Compare[resource.NodeID]) {
+func (l *Leader) judgeNodes(a *work.Attempt) {
+	now, tx := l.post.Now(), a.Machine.ID()
+	for _, id := range slices.SortedFunc(slices.Values(a.Machine.Nodes()), cmp.Compare[resource.NodeID]) {
 		n := l.nodes[id]
-		f := a.failed[id]
+		f := a.Failed[id]
 		if f == "" {
 			n.breaker.AbandonTry(tx)
 			n.setTripped(now)
 			continue
 		}
-		a.unit.avoidNode(id)
-		a.unit.noteFailure(failure{node: id, fault: f, said: a.said[id]})
+		a.Unit.AvoidNode(id)
+		a.Unit.NoteFailure(work.Failure{Node: id, Fault: f, Said: a.Said[id]})
 		l.post.Count(post.MetricFaults, string(f))
 		if n.breaker.Failed(now, tx, f) && l.mayLog(n) {
 			l.post.Warn("node_suspect", "node", id, "fault", string(f), "failures", n.breaker.Failures(), "until", n.breaker.Until())

@@ -84,24 +84,24 @@ func (l *Leader) capture() *Captured {
 	for _, id := range slices.SortedFunc(maps.Keys(l.nodes), cmp.Compare[resource.NodeID]) {
 		s.Nodes = append(s.Nodes, l.captureNode(l.nodes[id]))
 	}
-	for _, a := range l.work.attempts {
-		if a.machine.State() < txn.Committed {
+	for _, a := range l.work.Attempts {
+		if a.Machine.State() < txn.Committed {
 			s.Undecided++
 		}
 	}
-	s.Refused = refusedUnits(l.work.units)
+	s.Refused = refusedUnits(l.work.Units)
 	return s
 }
 
-func refusedUnits(units map[string]*unit) (refused []RefusedUnit) {
+func refusedUnits(units map[string]*work.Unit) (refused []RefusedUnit) {
 	for _, path := range slices.Sorted(maps.Keys(units)) {
 		u := units[path]
-		if !u.waiting() || u.stored == 0 || u.refusals == 0 && len(u.avoid) == 0 {
+		if !u.Waiting() || u.Stored == 0 || u.Refusals == 0 && len(u.Avoid) == 0 {
 			continue
 		}
-		r := RefusedUnit{Unit: path, UID: u.record.UID, Times: u.refusals, Avoid: maps.Clone(u.avoid)}
-		if u.life.Phase() == work.Resting {
-			r.Until = u.rested
+		r := RefusedUnit{Unit: path, UID: u.Record.UID, Times: u.Refusals, Avoid: maps.Clone(u.Avoid)}
+		if u.Life.Phase() == work.Resting {
+			r.Until = u.Rested
 		}
 		refused = append(refused, r)
 	}
@@ -112,12 +112,12 @@ func refusedUnits(units map[string]*unit) (refused []RefusedUnit) {
 // the backoffs that have not ended.
 func (l *Leader) resumeRefused(refused []RefusedUnit) {
 	for _, r := range refused {
-		u := l.work.units[r.Unit]
-		if u == nil || u.record.UID != r.UID || !u.waiting() {
+		u := l.work.Units[r.Unit]
+		if u == nil || u.Record.UID != r.UID || !u.Waiting() {
 			continue
 		}
-		u.restoreRefusals(r.Times, r.Avoid)
-		if wait := min(r.Until.Sub(l.post.Now()), lastBackoff); wait > 0 && u.life.Phase() == work.Waiting {
+		u.RestoreRefusals(r.Times, r.Avoid)
+		if wait := min(r.Until.Sub(l.post.Now()), lastBackoff); wait > 0 && u.Life.Phase() == work.Waiting {
 			l.rest(u, wait)
 			l.offer(u) // a group starts without this member for now
 		}
@@ -137,7 +137,7 @@ func (l *Leader) captureNode(n *node) CapturedNode {
 		}
 	}
 	for tx, h := range n.reservations {
-		if _, ours := n.grants[tx]; ours || l.work.attempts[tx] != nil || !h.confirmed {
+		if _, ours := n.grants[tx]; ours || l.work.Attempts[tx] != nil || !h.confirmed {
 			continue
 		}
 		for _, m := range h.members {

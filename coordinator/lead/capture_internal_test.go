@@ -20,18 +20,18 @@ func TestASnapshotHasTheFailedAttemptsOfUnits(t *testing.T) {
 		x.settles(u, grant.No)
 		x.pass(time.Millisecond)
 		for range 2 { // until the next try
-			if u.attempt == nil {
-				x.pass(u.rested.Sub(x.clock))
+			if u.Attempt == nil {
+				x.pass(u.Rested.Sub(x.clock))
 			}
 		}
 	}
 	x.settles(u, grant.No)
 	captured := x.capture().Refused
-	want := []RefusedUnit{{Unit: u.path, UID: u.record.UID, Times: 4, Avoid: map[resource.NodeID]int{}, Until: u.rested}}
-	for id, times := range u.avoid {
+	want := []RefusedUnit{{Unit: u.Path, UID: u.Record.UID, Times: 4, Avoid: map[resource.NodeID]int{}, Until: u.Rested}}
+	for id, times := range u.Avoid {
 		want[0].Avoid[id] = times
 	}
-	if diff := cmp.Diff(want, captured); diff != "" || len(u.avoid) == 0 {
+	if diff := cmp.Diff(want, captured); diff != "" || len(u.Avoid) == 0 {
 		t.Fatalf("the snapshot (-want +got):\n%s", diff)
 	}
 
@@ -39,20 +39,20 @@ func TestASnapshotHasTheFailedAttemptsOfUnits(t *testing.T) {
 	y.clock = x.clock
 	waits := y.submit("a", 100, "") // nothing tries it before the snapshot is read
 	y.answers()
-	captured[0].UID = waits.record.UID
+	captured[0].UID = waits.Record.UID
 	y.do(func() { y.resumeRefused(captured) })
-	if diff := cmp.Diff(want[0].Avoid, waits.avoid); diff != "" || waits.refusals != 4 || waits.life.Phase() != work.Resting || !waits.rested.Equal(u.rested) {
-		t.Errorf("%d refusals, %s until %v, avoids (-want +got):\n%s", waits.refusals, waits.life.Phase(), waits.rested, diff)
+	if diff := cmp.Diff(want[0].Avoid, waits.Avoid); diff != "" || waits.Refusals != 4 || waits.Life.Phase() != work.Resting || !waits.Rested.Equal(u.Rested) {
+		t.Errorf("%d refusals, %s until %v, avoids (-want +got):\n%s", waits.Refusals, waits.Life.Phase(), waits.Rested, diff)
 	}
-	if y.pass(u.rested.Sub(y.clock)); waits.life.Phase() != work.Waiting {
-		t.Errorf("after the backoff the unit is %s, want waiting", waits.life.Phase())
+	if y.pass(u.Rested.Sub(y.clock)); waits.Life.Phase() != work.Waiting {
+		t.Errorf("after the backoff the unit is %s, want waiting", waits.Life.Phase())
 	}
-	if err := waits.check(); err != nil {
+	if err := waits.Check(); err != nil {
 		t.Error(err)
 	}
 
 	captured[0].UID, captured[0].Times = "of another unit at this path", 9
-	if y.do(func() { y.resumeRefused(captured) }); waits.refusals != 4 {
-		t.Errorf("%d refusals are of another unit", waits.refusals)
+	if y.do(func() { y.resumeRefused(captured) }); waits.Refusals != 4 {
+		t.Errorf("%d refusals are of another unit", waits.Refusals)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/cluster"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
@@ -44,67 +45,53 @@ func (l *Leader) queuesOverQuota(namespace string) bool {
 }
 
 // bind brings what a unit is to be charged up to date.
-func (l *Leader) bind(u *unit) {
-	if u.bound == l.quotas.Generation() {
+func (l *Leader) bind(u *work.Unit) {
+	if u.Bound == l.quotas.Generation() {
 		return
 	}
-	groups := l.groupsOf(u.record.Namespace, u.groups)
+	groups := l.groupsOf(u.Record.Namespace, u.Groups)
 	charges := make([]record.Charge, 1, 1+len(groups))
 	charges[0] = record.Charge{Tree: quota.Tree, Group: u.Charge.Group, Request: u.Charge.Request}
 	for tree, group := range groups {
 		charges = append(charges, record.Charge{Tree: tree, Group: l.quotas.Group(tree, group), Request: u.Charge.Request})
 	}
 	slices.SortFunc(charges[1:], func(a, b record.Charge) int { return cmp.Compare(a.Tree, b.Tree) })
-	if !slices.EqualFunc(charges, u.charges, func(a, b record.Charge) bool {
+	if !slices.EqualFunc(charges, u.Charges, func(a, b record.Charge) bool {
 		return a.Tree == b.Tree && a.Group == b.Group && maps.Equal(a.Request, b.Request)
 	}) {
 		l.removeConsumer(u)
-		u.setCharges(charges)
+		u.SetCharges(charges)
 		if len(charges) > 1 {
-			l.addConsumer(u, u.consumer(charges))
+			l.addConsumer(u, u.Consumer(charges))
 		}
 	}
-	u.setBound(l.quotas.Generation())
+	u.SetBound(l.quotas.Generation())
 }
 
-// consumer describes a unit to the trees that its charges name.
-func (u *unit) consumer(charges []record.Charge) quota.ConsumerSpec {
-	c := quota.ConsumerSpec{ID: u.path, Owner: string(u.record.Tenant)}
-	for _, charge := range charges {
-		if charge.Tree != quota.Tree {
-			c.Demands = append(c.Demands, quota.Demand{
-				Tree: charge.Tree, Group: charge.Group, Request: charge.Request,
-				Priority: int(u.record.Priority), Type: u.groups.Type, Unpreemptable: u.groups.Unpreemptable,
-			})
-		}
-	}
-	return c
-}
-
-func (l *Leader) addConsumer(u *unit, c quota.ConsumerSpec) {
+func (l *Leader) addConsumer(u *work.Unit, c quota.ConsumerSpec) {
 	l.quotas.Enroll(c)
-	u.setEnrolled()
+	u.SetEnrolled()
 }
 
 // removeConsumer lets the trees forget a unit that is not charged.
-func (l *Leader) removeConsumer(u *unit) {
-	if u.enrolled {
-		l.quotas.Forget(u.path)
-		u.clearCharges()
+func (l *Leader) removeConsumer(u *work.Unit) {
+	if u.Enrolled {
+		l.quotas.Forget(u.Path)
+		u.ClearCharges()
 	}
 }
 
 // admitOn is admit of a unit that has these devices.
-func (l *Leader) admitOn(u *unit, models resource.Vector) *sched.Shortage {
+func (l *Leader) admitOn(u *work.Unit, models resource.Vector) *sched.Shortage {
 	l.bind(u)
-	short, until := l.world().Admit(u.wanted().OnModels(models))
+	short, until := l.world().Admit(u.Wanted().OnModels(models))
 	l.wakeAt(until)
 	return short
 }
 
 // modelsOf sums the GPUs that members have by the names that quotas count them under; nil
 // where the unit is charged to the model that its request names.
-func (l *Leader) modelsOf(u *unit, found map[resource.NodeID][]grant.Member) resource.Vector {
+func (l *Leader) modelsOf(u *work.Unit, found map[resource.NodeID][]grant.Member) resource.Vector {
 	if !u.Demand.TakesAnyModel() {
 		return nil
 	}
@@ -123,20 +110,20 @@ func (l *Leader) modelsOf(u *unit, found map[resource.NodeID][]grant.Member) res
 
 // tryCharge is admit, and the time at which what is short may be over, which is
 // for the caller to be woken at.
-func (l *Leader) tryCharge(u *unit) (short *sched.Shortage, until time.Time) {
+func (l *Leader) tryCharge(u *work.Unit) (short *sched.Shortage, until time.Time) {
 	l.bind(u)
-	return l.world().Admit(u.wanted())
+	return l.world().Admit(u.Wanted())
 }
 
 // undoCharge undoes the charge of a unit that was admitted just now.
-func (l *Leader) undoCharge(u *unit) {
-	if len(u.charges) > 1 {
-		l.quotas.Undo(u.path)
+func (l *Leader) undoCharge(u *work.Unit) {
+	if len(u.Charges) > 1 {
+		l.quotas.Undo(u.Path)
 	}
 }
 
 // judge is admit without effect, also on what wakes the unit.
-func (l *Leader) judge(u *unit) *sched.Shortage {
+func (l *Leader) judge(u *work.Unit) *sched.Shortage {
 	short, _ := l.tryCharge(u)
 	if short == nil {
 		l.undoCharge(u)
@@ -147,38 +134,38 @@ func (l *Leader) judge(u *unit) *sched.Shortage {
 // chargeAttempt charges an attempt from now on. The trees charge its unit since
 // that was admitted. Attempts that start together are all charged by one decision:
 // beginTogether wakes for them, once all have begun.
-func (l *Leader) chargeAttempt(tx resource.TxID, a *attempt) {
-	c := a.unit.Charge
-	c.Request = a.charges[0].Request                           // with the models of its place
-	l.quotas.Charge(tx, a.unit.record.Tenant, c, l.post.Now()) // model: mutant UNKNOWN_NOT_CHARGED
-	if a.company == nil {
+func (l *Leader) chargeAttempt(tx resource.TxID, a *work.Attempt) {
+	c := a.Unit.Charge
+	c.Request = a.Charges[0].Request                           // with the models of its place
+	l.quotas.Charge(tx, a.Unit.Record.Tenant, c, l.post.Now()) // model: mutant UNKNOWN_NOT_CHARGED
+	if a.Company == nil {
 		l.noteCharged(a)
 	}
 }
 
 // discharge ends an attempt's charge.
-func (l *Leader) discharge(a *attempt) {
-	l.quotas.Uncharge(a.machine.ID(), a.unit.record.Tenant, l.post.Now())
+func (l *Leader) discharge(a *work.Attempt) {
+	l.quotas.Uncharge(a.Machine.ID(), a.Unit.Record.Tenant, l.post.Now())
 	l.noteFreed(a)
 	l.endSeats(a)
-	for _, c := range a.charges {
+	for _, c := range a.Charges {
 		if c.Tree == quota.Tree {
 			continue
 		}
-		l.quotas.Reattach(c.Tree, a.unit.path)
+		l.quotas.Reattach(c.Tree, a.Unit.Path)
 	}
-	if a.unit.enrolled {
-		l.quotas.Release(a.unit.path)
+	if a.Unit.Enrolled {
+		l.quotas.Release(a.Unit.Path)
 	}
-	if a.mischarged { // what the trees know of it is not what it asks for
-		l.removeConsumer(a.unit)
+	if a.Mischarged { // what the trees know of it is not what it asks for
+		l.removeConsumer(a.Unit)
 	}
 }
 
 // noteStarted ends the reserved part of an attempt's charge once the attempt has started.
-func (l *Leader) noteStarted(a *attempt) {
-	if a.ready.AtMillis != 0 {
-		l.quotas.Start(a.machine.ID())
+func (l *Leader) noteStarted(a *work.Attempt) {
+	if a.Ready.AtMillis != 0 {
+		l.quotas.Start(a.Machine.ID())
 	}
 }
 
@@ -188,18 +175,18 @@ func (l *Leader) chargeRecovered(live []recovered) error {
 	l.updateRuntimes()
 	ordered := slices.Clone(live)
 	slices.SortFunc(ordered, func(a, b recovered) int {
-		return cmp.Or(cmp.Compare(a.attempt.committed, b.attempt.committed), cmp.Compare(a.attempt.machine.ID(), b.attempt.machine.ID()))
+		return cmp.Or(cmp.Compare(a.attempt.Committed, b.attempt.Committed), cmp.Compare(a.attempt.Machine.ID(), b.attempt.Machine.ID()))
 	})
 	for _, r := range ordered {
 		a := r.attempt
-		for i, c := range a.charges {
-			if slices.ContainsFunc(a.charges[:i], func(d record.Charge) bool { return d.Tree == c.Tree }) {
-				return fmt.Errorf("%s: charges[%d]: tree %s is named twice", record.TxKey(a.machine.ID()), i, c.Tree)
+		for i, c := range a.Charges {
+			if slices.ContainsFunc(a.Charges[:i], func(d record.Charge) bool { return d.Tree == c.Tree }) {
+				return fmt.Errorf("%s: charges[%d]: tree %s is named twice", record.TxKey(a.Machine.ID()), i, c.Tree)
 			}
 			if c.Tree == quota.Tree {
-				u := a.unit
-				l.quotas.Charge(a.machine.ID(), u.record.Tenant, quota.Charge{
-					Group: c.Group, Request: c.Request, Members: int64(u.record.Held()), User: u.Charge.User, Class: u.Charge.Class, Terminating: u.Charge.Terminating,
+				u := a.Unit
+				l.quotas.Charge(a.Machine.ID(), u.Record.Tenant, quota.Charge{
+					Group: c.Group, Request: c.Request, Members: int64(u.Record.Held()), User: u.Charge.User, Class: u.Charge.Class, Terminating: u.Charge.Terminating,
 				}, l.post.Now())
 				l.noteStarted(a)
 			}
@@ -219,31 +206,31 @@ func (l *Leader) chargeRecovered(live []recovered) error {
 // where there is room, or over quota: in the mode Maintenance to its own group. Where
 // a tree does not have the group it is charged to the root, and where there is no tree
 // to be charged to that is only told.
-func (l *Leader) chargeCommitted(a *attempt) {
-	u := a.unit
-	c := u.consumer(a.charges)
+func (l *Leader) chargeCommitted(a *work.Attempt) {
+	u := a.Unit
+	c := u.Consumer(a.Charges)
 	if len(c.Demands) == 0 {
 		return
 	}
-	a.clearMischarged()
+	a.ClearMischarged()
 	if !l.quotas.Locate(&c) {
-		a.setMischarged()
+		a.SetMischarged()
 	}
-	u.setCharges(a.charges)
-	u.setBound(0)
+	u.SetCharges(a.Charges)
+	u.SetBound(0)
 	l.addConsumer(u, c)
-	if !a.mischarged && l.quotas.Arrive(u.path) {
+	if !a.Mischarged && l.quotas.Arrive(u.Path) {
 		return
 	}
 	for _, d := range c.Demands {
-		switch r := l.quotas.ChargeCommitted(d.Tree, u.path); {
+		switch r := l.quotas.ChargeCommitted(d.Tree, u.Path); {
 		case r.Absent:
-			l.post.Error("charge_without_tree", "unit", u.path, "tree", d.Tree)
+			l.post.Error("charge_without_tree", "unit", u.Path, "tree", d.Tree)
 		case !r.OK:
-			a.setMischarged()
-			l.post.Error("charge_lost", "unit", u.path, "tree", d.Tree, "refusal", r.Refusal)
+			a.SetMischarged()
+			l.post.Error("charge_lost", "unit", u.Path, "tree", d.Tree, "refusal", r.Refusal)
 		case r.Forced:
-			l.post.Warn("charge_over_quota", "unit", u.path, "tree", d.Tree, "node", r.Placed[0].Node)
+			l.post.Warn("charge_over_quota", "unit", u.Path, "tree", d.Tree, "node", r.Placed[0].Node)
 		}
 	}
 }
@@ -252,13 +239,13 @@ func (l *Leader) chargeCommitted(a *attempt) {
 // those that were lost, and those that are not charged as their record says.
 func (l *Leader) rechargeUnits(tree string, paths []string) {
 	for _, path := range paths {
-		u := l.work.units[path]
-		if u == nil || u.attempt == nil || !u.attempt.mischarged && l.quotas.Trees().IsAllocated(tree, path) {
+		u := l.work.Units[path]
+		if u == nil || u.Attempt == nil || !u.Attempt.Mischarged && l.quotas.Trees().IsAllocated(tree, path) {
 			continue
 		}
 		l.quotas.Release(path)
 		l.removeConsumer(u)
-		l.chargeCommitted(u.attempt)
+		l.chargeCommitted(u.Attempt)
 	}
 }
 

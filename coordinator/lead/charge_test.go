@@ -41,14 +41,14 @@ func charging(b testing.TB, live int) *Leader {
 		if short, _ := l.tryCharge(u); short != nil {
 			b.Fatalf("unit %d: %v", i, l.quotas.Reasons(short))
 		}
-		l.quotas.Limits().Charge(resource.TxID(u.path), u.Charge)
+		l.quotas.Limits().Charge(resource.TxID(u.Path), u.Charge)
 	}
 	return l
 }
 
-func chargedUnit(namespace, name string) *unit {
+func chargedUnit(namespace, name string) *work.Unit {
 	rec := record.Unit{Kind: record.AllocUnit, Namespace: namespace, Name: name, Members: 1}
-	u := &unit{record: rec, path: rec.Path().String()}
+	u := &work.Unit{Record: rec, Path: rec.Path().String()}
 	u.Charge = quota.Charge{Group: namespace, Request: resource.Vector{resource.CPU: 4000, resource.GPU: 0}, Members: 1}
 	return u
 }
@@ -63,7 +63,7 @@ func TestAQuestionChargesNothing(t *testing.T) {
 			t.Fatalf("refused: %v", l.quotas.Reasons(short))
 		}
 		for _, tree := range []string{"Org", "Service"} {
-			if l.quotas.Trees().IsAllocated(tree, u.path) {
+			if l.quotas.Trees().IsAllocated(tree, u.Path) {
 				t.Errorf("it is charged to %s", tree)
 			}
 		}
@@ -71,7 +71,7 @@ func TestAQuestionChargesNothing(t *testing.T) {
 	if err := l.quotas.Trees().Check(); err != nil {
 		t.Error(err)
 	}
-	if short, _ := l.tryCharge(u); short != nil || !l.quotas.Trees().IsAllocated("Org", u.path) {
+	if short, _ := l.tryCharge(u); short != nil || !l.quotas.Trees().IsAllocated("Org", u.Path) {
 		t.Errorf("an admission charges nothing, and is short of %+v", short)
 	}
 }
@@ -85,14 +85,14 @@ func TestTheEndOfAnAttemptEndsItsCharge(t *testing.T) {
 	if short, _ := l.tryCharge(u); short != nil {
 		t.Fatalf("refused: %v", l.quotas.Reasons(short))
 	}
-	a := &attempt{unit: u, charges: u.charges}
-	a.machine, _ = txn.New(resource.NewTxID("u", 1, 1, resource.Nonce{}), nil)
-	l.quotas.Limits().Charge(a.machine.ID(), u.Charge)
-	if maps.Equal(used(), before) || !l.quotas.Trees().IsAllocated("Org", u.path) {
+	a := &work.Attempt{Unit: u, Charges: u.Charges}
+	a.Machine, _ = txn.New(resource.NewTxID("u", 1, 1, resource.Nonce{}), nil)
+	l.quotas.Limits().Charge(a.Machine.ID(), u.Charge)
+	if maps.Equal(used(), before) || !l.quotas.Trees().IsAllocated("Org", u.Path) {
 		t.Fatal("it is not charged")
 	}
 	l.discharge(a)
-	if !maps.Equal(used(), before) || l.quotas.Trees().IsAllocated("Org", u.path) {
+	if !maps.Equal(used(), before) || l.quotas.Trees().IsAllocated("Org", u.Path) {
 		t.Errorf("charged %v, before %v", used(), before)
 	}
 }
@@ -121,7 +121,7 @@ func TestWhoTakesBackIsNotChargedYet(t *testing.T) {
 	if short == nil || len(short.Victims) != 1 {
 		t.Fatalf("short of %+v, want one victim", short)
 	}
-	if l.quotas.Trees().IsAllocated("Org", u.path) || !l.quotas.Trees().IsAllocated("Org", short.Victims[0]) {
+	if l.quotas.Trees().IsAllocated("Org", u.Path) || !l.quotas.Trees().IsAllocated("Org", short.Victims[0]) {
 		t.Error("it is charged, or its victim is not")
 	}
 }
@@ -161,17 +161,17 @@ func BenchmarkAdmit(b *testing.B) {
 func TestAUnitThatIsBeingAdopted(t *testing.T) {
 	l := charging(t, 0)
 	u := chargedUnit("bound", "adopted")
-	u.record.Phase = string(api.Pending)
-	l.work.units[u.path] = u
+	u.Record.Phase = string(api.Pending)
+	l.work.Units[u.Path] = u
 	if short, _ := l.tryCharge(u); short != nil {
 		t.Fatal(l.quotas.Reasons(short))
 	}
-	u.life.Begin(work.WriteAdoption)
+	u.Life.Begin(work.WriteAdoption)
 
 	claimant := chargedUnit("bound", "claimant")
-	claimant.stored = 1
-	e := &sched.Evidence{Short: &sched.Shortage{Victims: []string{u.path}}}
-	if l.world().Claim(claimant.wanted(), &sched.Decision{Evidence: e}) || !strings.Contains(e.NoVictims, "is being adopted") {
+	claimant.Stored = 1
+	e := &sched.Evidence{Short: &sched.Shortage{Victims: []string{u.Path}}}
+	if l.world().Claim(claimant.Wanted(), &sched.Decision{Evidence: e}) || !strings.Contains(e.NoVictims, "is being adopted") {
 		t.Errorf("the claim begins, or waits for %q", e.NoVictims)
 	}
 	if s := l.quotaExplanation(u); len(s.Reasons) > 0 || len(s.Placements) != 2 || s.Placements[0].Node == "" {

@@ -19,20 +19,20 @@ import (
 // uses of namespaces and users are the sums over the units.
 func (l *Leader) Check() error {
 	var errs []error
-	for _, u := range l.work.units {
-		errs = append(errs, u.check())
-		placeable := u.waiting() && u.attempt == nil
-		in := l.room.Order().Position(u.key) > 0
-		if in && !placeable || !in && placeable && !u.life.EndAsked() && u.life.Writing() != work.WriteAdoption {
-			errs = append(errs, fmt.Errorf("%s is %s: in the queue %t", u.path, u.life.Phase(), in))
+	for _, u := range l.work.Units {
+		errs = append(errs, u.Check())
+		placeable := u.Waiting() && u.Attempt == nil
+		in := l.room.Order().Position(u.Key) > 0
+		if in && !placeable || !in && placeable && !u.Life.EndAsked() && u.Life.Writing() != work.WriteAdoption {
+			errs = append(errs, fmt.Errorf("%s is %s: in the queue %t", u.Path, u.Life.Phase(), in))
 		}
 	}
-	for tx, a := range l.work.attempts {
-		if a.machine.ID() != tx || a.unit.attempt != a || a.machine.State() >= txn.Released {
-			errs = append(errs, fmt.Errorf("attempt %s of %s is %s, and not the unit's or ended", tx, a.unit.path, a.machine.State()))
+	for tx, a := range l.work.Attempts {
+		if a.Machine.ID() != tx || a.Unit.Attempt != a || a.Machine.State() >= txn.Released {
+			errs = append(errs, fmt.Errorf("attempt %s of %s is %s, and not the unit's or ended", tx, a.Unit.Path, a.Machine.State()))
 		}
 	}
-	errs = append(errs, l.post.Check(), l.desk.Check(), l.checkOccupants(), l.census.check(l.work.units), l.checkUsers())
+	errs = append(errs, l.post.Check(), l.desk.Check(), l.checkOccupants(), l.census.Check(l.work.Units), l.checkUsers())
 	return errors.Join(errs...)
 }
 
@@ -46,25 +46,25 @@ func (l *Leader) checkUsers() error {
 		return err
 	}
 	charged := 0
-	for _, tx := range slices.Sorted(maps.Keys(l.work.attempts)) {
-		a := l.work.attempts[tx]
+	for _, tx := range slices.Sorted(maps.Keys(l.work.Attempts)) {
+		a := l.work.Attempts[tx]
 		c, found := l.quotas.Limits().Charged(tx)
-		switch state := a.machine.State(); {
+		switch state := a.Machine.State(); {
 		case found:
 			charged++
 		case state >= txn.Committed && state < txn.Released:
-			return fmt.Errorf("attempt %s of %s is %s and charged to nobody", tx, a.unit.path, state)
+			return fmt.Errorf("attempt %s of %s is %s and charged to nobody", tx, a.Unit.Path, state)
 		}
-		if want := creatorOf(a.unit); found && c.User != want {
-			return fmt.Errorf("attempt %s of %s is charged to user %q, its unit is of %q", tx, a.unit.path, c.User, want)
+		if want := creatorOf(a.Unit); found && c.User != want {
+			return fmt.Errorf("attempt %s of %s is charged to user %q, its unit is of %q", tx, a.Unit.Path, c.User, want)
 		}
-		if _, reserved := l.quotas.Reserved().Charged(tx); reserved != (found && a.ready.AtMillis == 0) {
-			return fmt.Errorf("attempt %s of %s is charged %t, ready since %d, and reserved %t", tx, a.unit.path, found, a.ready.AtMillis, reserved)
+		if _, reserved := l.quotas.Reserved().Charged(tx); reserved != (found && a.Ready.AtMillis == 0) {
+			return fmt.Errorf("attempt %s of %s is charged %t, ready since %d, and reserved %t", tx, a.Unit.Path, found, a.Ready.AtMillis, reserved)
 		}
 	}
 	adopting := 0 // charged already, without an attempt
-	for _, u := range l.work.units {
-		if u.life.IsBeingAdopted() {
+	for _, u := range l.work.Units {
+		if u.Life.IsBeingAdopted() {
 			adopting++
 		}
 	}
@@ -75,9 +75,9 @@ func (l *Leader) checkUsers() error {
 }
 
 // creatorOf is the user that created a unit, "" where unknown.
-func creatorOf(u *unit) string {
-	if u.job != nil {
-		return u.job.record.Made.User()
+func creatorOf(u *work.Unit) string {
+	if u.Job != nil {
+		return u.Job.Record.Made.User()
 	}
-	return u.record.Made.User()
+	return u.Record.Made.User()
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/grant"
@@ -11,14 +12,14 @@ import (
 )
 
 // preemptor begins b, which needs the node of a, of lower priority.
-func (x *scene) preemptor() (a, b *unit) {
+func (x *scene) preemptor() (a, b *work.Unit) {
 	a = x.running("a", 8, "")
 	x.running("c", 8, `"priority":9,`)
 	return a, x.accepted("b", 8, preempting)
 }
 
 // claimed is preemptor where the victim has notice.
-func (x *scene) claimed() (a, b *unit) {
+func (x *scene) claimed() (a, b *work.Unit) {
 	a, b = x.preemptor()
 	x.settles(b, grant.Waiting)
 	return a, b
@@ -45,8 +46,8 @@ func TestEachWriteComparesWhatItWasJudgedBy(t *testing.T) {
 				x.running("c", 8, "")
 				x.running("d", 8, "")
 				a := x.accepted("a", 8, "")
-				x.finish(func() { x.end(x.work.units["default/alloc/c/0"], ends) })
-				x.settles(x.work.units["default/alloc/c/0"], grant.Tombstone)
+				x.finish(func() { x.end(x.work.Units["default/alloc/c/0"], ends) })
+				x.settles(x.work.Units["default/alloc/c/0"], grant.Tombstone)
 				x.says(a, grant.Reserved)
 			},
 			"nodes/n1/identity unchanged, tx/a absent, units/default/alloc/a/0 unchanged",
@@ -117,7 +118,7 @@ func TestEachWriteComparesWhatItWasJudgedBy(t *testing.T) {
 				x.answers()
 				x.settles(a, grant.No)
 				x.do(func() {
-					x.cancelJob(a.job, record.Cancellation{Reason: ends.Reason, GraceSeconds: ends.GraceSeconds, Remove: true}, func(*api.Status) {})
+					x.cancelJob(a.Job, record.Cancellation{Reason: ends.Reason, GraceSeconds: ends.GraceSeconds, Remove: true}, func(*api.Status) {})
 				})
 				for x.compares() != "jobs/default/a unchanged" || len(x.asked[0].Write.Ops) == 1 {
 					x.answer()

@@ -87,7 +87,7 @@ func TestCountQuotas(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			x := newScene(t)
 			x.creates("a", 1)
-			x.settles(x.work.units["default/alloc/a/0"], grant.Reserved)
+			x.settles(x.work.Units["default/alloc/a/0"], grant.Reserved)
 			x.limits(c.limits)
 			x.clear()
 			c.do(x)

@@ -24,8 +24,8 @@ type Submitted struct {
 // submission is a validated document, turned into units.
 type submission struct {
 	Submitted
-	job   *job
-	units []*unit
+	job   *work.Job
+	units []*work.Unit
 }
 
 func (l *Leader) submissionOfAllocation(c Submitted, a *api.Allocation) (*submission, *api.Status) {
@@ -49,7 +49,7 @@ func (l *Leader) submissionOfAllocation(c Submitted, a *api.Allocation) (*submis
 	a = &filled
 	a.Spec.CompleteBy(admitted.Fill)
 	made := l.post.Made()
-	u, status := newUnit(l.namespace(c.Namespace).Tenant, record.Unit{
+	u, status := work.NewUnit(l.namespace(c.Namespace).Tenant, record.Unit{
 		UID: resource.UnitUID(l.post.UID("alloc")), Kind: record.AllocUnit, Namespace: c.Namespace, Name: a.Metadata.Name,
 		Queue: l.queueOf(c.Namespace, a.Spec.Queue), Priority: api.PriorityOf(a.Spec.Priority, a.Spec.PriorityClass), Phase: string(api.Pending), Members: 1, Document: c.Document, Admitted: admitted, Created: l.post.Stamp(), Made: made,
 		NodeResources: l.nodeResources(a.Spec),
@@ -57,8 +57,8 @@ func (l *Leader) submissionOfAllocation(c Submitted, a *api.Allocation) (*submis
 	if status != nil {
 		return nil, status
 	}
-	u.setAllocation(a)
-	return &submission{Submitted: c, units: []*unit{u}}, nil
+	u.SetAllocation(a)
+	return &submission{Submitted: c, units: []*work.Unit{u}}, nil
 }
 
 func (l *Leader) submissionOfJob(c Submitted, doc *api.Job) (*submission, *api.Status) {
@@ -80,7 +80,7 @@ func (l *Leader) submissionOfJob(c Submitted, doc *api.Job) (*submission, *api.S
 		return nil, status
 	}
 	first, growth, gang := api.JobUnits(doc)
-	j := newJob(doc, gang, record.Job{
+	j := work.NewJob(doc, gang, record.Job{
 		UID: l.post.UID("job"), Namespace: c.Namespace, Name: doc.Metadata.Name, Tenant: l.namespace(c.Namespace).Tenant,
 		Phase: string(api.Queued), Document: c.Document, Admitted: admitted, Created: l.post.Stamp(), Made: l.post.Made(),
 	})
@@ -93,23 +93,23 @@ func (l *Leader) submissionOfJob(c Submitted, doc *api.Job) (*submission, *api.S
 		}
 		rec := record.Unit{
 			UID: resource.UnitUID(l.post.UID("unit")), Kind: record.JobUnit, Namespace: c.Namespace, Name: doc.Metadata.Name, N: n,
-			Queue: l.queueOf(c.Namespace, doc.Spec.Queue), Priority: priority, Phase: string(api.Pending), Members: members, FirstMember: member, Created: j.record.Created,
+			Queue: l.queueOf(c.Namespace, doc.Spec.Queue), Priority: priority, Phase: string(api.Pending), Members: members, FirstMember: member, Created: j.Record.Created,
 			NodeResources: l.nodeResources(doc.MemberSpecs()...),
 		}
 		if n == 0 {
 			rec.StartByMillis = startBy(l.post.Millis(), doc.MaxWait())
 		}
 		if n > 0 {
-			rec.Parent = s.units[0].record.UID
+			rec.Parent = s.units[0].Record.UID
 		}
-		u, status := newUnit(l.namespace(c.Namespace).Tenant, rec, doc.Spec.Template.Spec, doc, cmp.Or(j.record.Made.User(), c.User))
+		u, status := work.NewUnit(l.namespace(c.Namespace).Tenant, rec, doc.Spec.Template.Spec, doc, cmp.Or(j.Record.Made.User(), c.User))
 		if status != nil {
 			return nil, status
 		}
-		u.setJob(j)
+		u.SetJob(j)
 		member += members
 		s.units = append(s.units, u)
-		j.addUnit(u)
+		j.AddUnit(u)
 	}
 	return s, nil
 }
@@ -117,17 +117,17 @@ func (l *Leader) submissionOfJob(c Submitted, doc *api.Job) (*submission, *api.S
 // undecided is a unit to wait for before a submission is looked at whose name
 // another request is just creating: a refusal would tell of an object that may
 // come to nothing, and that reads do not show. nil where there is none.
-func (l *Leader) undecided(s *submission) *unit {
-	first := s.units[0].record
+func (l *Leader) undecided(s *submission) *work.Unit {
+	first := s.units[0].Record
 	if key, _, ok := s.requested(); ok {
 		if _, repeated := l.requests.Get(key); repeated {
 			return nil
 		}
 	}
 	for _, u := range s.units {
-		for i := range u.record.Members {
-			if m := l.work.members[first.Namespace+"/"+u.memberName(i)]; m != nil && m.unit.stored == 0 {
-				return m.unit
+		for i := range u.Record.Members {
+			if m := l.work.Members[first.Namespace+"/"+u.MemberName(i)]; m != nil && m.Unit.Stored == 0 {
+				return m.Unit
 			}
 		}
 	}
@@ -136,7 +136,7 @@ func (l *Leader) undecided(s *submission) *unit {
 
 // accept takes a submission into the loop's state, or refuses it. It returns
 // the unit to watch: an earlier one where the request id is known.
-func (l *Leader) accept(s *submission) (u *unit, repeated bool, status *api.Status) {
+func (l *Leader) accept(s *submission) (u *work.Unit, repeated bool, status *api.Status) {
 	first := s.units[0]
 	if made, known, status := l.repetition(s); known {
 		return made, status == nil, status
@@ -156,24 +156,24 @@ func (l *Leader) accept(s *submission) (u *unit, repeated bool, status *api.Stat
 // refusal is why a submission is not accepted, nil where it is.
 func (l *Leader) refusal(s *submission) *api.Status {
 	first := s.units[0]
-	ns := first.record.Namespace
-	if status := l.barredFrom(ns, first.record.Priority); status != nil {
+	ns := first.Record.Namespace
+	if status := l.barredFrom(ns, first.Record.Priority); status != nil {
 		return status
 	}
-	if j := l.work.jobs[ns+"/"+first.record.Name]; s.job != nil && j != nil {
-		if j.isHidden() {
-			return api.Errorf(409, "the name %s is taken in namespace %s until the job that was deleted in the background has stopped", s.job.record.Name, ns).Because(api.AlreadyExists)
+	if j := l.work.Jobs[ns+"/"+first.Record.Name]; s.job != nil && j != nil {
+		if j.IsHidden() {
+			return api.Errorf(409, "the name %s is taken in namespace %s until the job that was deleted in the background has stopped", s.job.Record.Name, ns).Because(api.AlreadyExists)
 		}
-		return api.Errorf(409, "job %s already exists in namespace %s", s.job.record.Name, ns).Because(api.AlreadyExists)
+		return api.Errorf(409, "job %s already exists in namespace %s", s.job.Record.Name, ns).Because(api.AlreadyExists)
 	}
 	for _, u := range s.units {
-		for i := range u.record.Members {
-			name := u.memberName(i)
-			if m := l.work.members[ns+"/"+name]; m != nil {
-				if m.unit.isHidden() {
+		for i := range u.Record.Members {
+			name := u.MemberName(i)
+			if m := l.work.Members[ns+"/"+name]; m != nil {
+				if m.Unit.IsHidden() {
 					return api.Errorf(409, "the name %s is taken in namespace %s until the object that was deleted in the background has stopped", name, ns).Because(api.AlreadyExists)
 				}
-				if s.job == nil && m.unit.job == nil {
+				if s.job == nil && m.Unit.Job == nil {
 					return api.Errorf(409, "allocation %s already exists in namespace %s", name, ns).Because(api.AlreadyExists)
 				}
 				return api.Errorf(409, "the name %s is taken in namespace %s by an allocation of the same name", name, ns).Because(api.AlreadyExists)
@@ -196,7 +196,7 @@ func (l *Leader) refusal(s *submission) *api.Status {
 		return status
 	}
 	if key, _, ok := s.requested(); ok {
-		return l.requests.Refuses(key, first.record.Tenant)
+		return l.requests.Refuses(key, first.Record.Tenant)
 	}
 	return nil
 }
@@ -204,33 +204,33 @@ func (l *Leader) refusal(s *submission) *api.Status {
 // assignOrder gives the units their places in the order and lets them be tried, or
 // stores them first where there are several.
 func (l *Leader) assignOrder(s *submission) *api.Status {
-	create := &creation{started: l.post.Now()}
+	create := &work.Creation{Started: l.post.Now()}
 	first := s.units[0]
 	if s.job != nil {
 		met, _ := l.judgeDependencies(s.job)
-		create.add(s.job.creation(met))
-		l.work.insertJob(s.job)
+		create.Add(s.job.Creation(met))
+		l.work.InsertJob(s.job)
 	}
 	if key, rec, ok := s.requested(); ok {
-		op := record.MustPutRecord(record.RequestKey(first.record.Tenant, s.RequestID), rec)
+		op := record.MustPutRecord(record.RequestKey(first.Record.Tenant, s.RequestID), rec)
 		op.Lease = l.post.Lease()
-		create.answer(key, op)
+		create.Answer(key, op)
 		l.requests.Remember(key, rec.Remembered(), post.InstantOf(l.post.Millis()))
 	}
 	for _, u := range s.units {
-		u.setSequence(l.post.NextArrival())
+		u.SetSequence(l.post.NextArrival())
 	}
-	first.setCreation(create)
+	first.SetCreation(create)
 	if s.job != nil {
 		l.setHolds(s.job)
 	}
-	if first.allocation != nil {
+	if first.Allocation != nil {
 		l.seat(first)
 	}
 	defer l.awaitStart(first)
 	if len(s.units) == 1 {
 		l.add(first)
-		if first.isSuspended() || first.hold != noHold || first.gathers() || l.isHeldByQueue(first) { // no trial will store it
+		if first.IsSuspended() || first.Hold != work.NoHold || first.Gathers() || l.isHeldByQueue(first) { // no trial will store it
 			l.enqueue(first)
 		}
 		return nil
@@ -240,20 +240,20 @@ func (l *Leader) assignOrder(s *submission) *api.Status {
 }
 
 // addTogether stores a job of several units in one Txn before any is tried.
-func (l *Leader) addTogether(s *submission, create *creation) {
-	d := post.Decision{Compares: create.compares, Ops: create.ops}
+func (l *Leader) addTogether(s *submission, create *work.Creation) {
+	d := post.Decision{Compares: create.Compares, Ops: create.Ops}
 	for _, u := range s.units {
 		l.add(u)
-		u.life.Begin(work.WriteCreation)
-		key := u.record.Path().Key()
+		u.Life.Begin(work.WriteCreation)
+		key := u.Record.Path().Key()
 		d.Compares = append(d.Compares, record.Absent(key))
-		d.Ops = append(d.Ops, record.Put(key, record.MustEncode(u.record)),
-			record.Put(u.record.Order().Key(), record.MustEncode(l.orderOf(u))))
+		d.Ops = append(d.Ops, record.Put(key, record.MustEncode(u.Record)),
+			record.Put(u.Record.Order().Key(), record.MustEncode(l.orderOf(u))))
 	}
 	d.Done = func(o txn.Outcome, rev resource.Revision, err error) {
 		for _, u := range s.units {
 			l.enqueued(u, o, rev, err)
 		}
 	}
-	l.post.SettleCreation(s.units[0].creating(), d)
+	l.post.SettleCreation(s.units[0].Creating(), d)
 }

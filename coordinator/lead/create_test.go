@@ -9,6 +9,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/count"
 	"github.com/musterd/muster/coordinator/lead/post"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/grant"
 )
 
@@ -32,7 +33,7 @@ func (x *scene) submission(name, hash, id string) *submission {
 func TestARepeatedRequest(t *testing.T) {
 	x := newScene(t)
 	x.accepts(x.submission("a", "hash", "id"))
-	first := x.work.units["default/alloc/a/0"]
+	first := x.work.Units["default/alloc/a/0"]
 	x.settles(first, grant.Reserved)
 	for name, c := range map[string]struct {
 		s        *submission
@@ -50,12 +51,12 @@ func TestARepeatedRequest(t *testing.T) {
 		case repeated != c.repeated || (status == nil) != c.repeated:
 			t.Errorf("%s: repeated %t, %v", name, repeated, status)
 		case c.repeated && u != first:
-			t.Errorf("%s: %s", name, u.path)
+			t.Errorf("%s: %s", name, u.Path)
 		case !c.repeated && (status.Code != 409 || !strings.Contains(status.Message, c.says)):
 			t.Errorf("%s: %v, want 409 with %q", name, status, c.says)
 		}
 	}
-	first.record.UID = "another" // it was deleted and made anew without an id
+	first.Record.UID = "another" // it was deleted and made anew without an id
 	if _, _, status := x.accept(x.submission("a", "hash", "id")); status == nil {
 		t.Error("another object of the name counts as the one that was made")
 	}
@@ -84,14 +85,14 @@ func TestTheCensusAgreesWithTheUnits(t *testing.T) {
 	x.submitJob("j", 3, 1)
 	x.accepts(x.submission("a", "", ""))
 	counted := x.used("default")
-	for _, u := range x.work.units {
-		u.setCounted(count.Use{})
+	for _, u := range x.work.Units {
+		u.SetCounted(count.Use{})
 	}
-	x.census = census{}
+	x.census = work.Census{}
 	if again := x.used("default"); again != counted || again.Allocations != 4 || again.Jobs != 1 {
 		t.Errorf("kept %+v, counted %+v", counted, again)
 	}
-	a := x.work.units["default/alloc/a/0"]
+	a := x.work.Units["default/alloc/a/0"]
 	x.do(func() { x.removeUnit(a); x.removeUnit(a) })
 	if got := x.used("default").Allocations; got != 3 {
 		t.Errorf("%d allocations are left, want 3", got)
@@ -151,7 +152,7 @@ func TestADeletionIsAnsweredWhenItIsDurable(t *testing.T) {
 func TestOnlyARefusalOfWhatHasBegunIsFinal(t *testing.T) {
 	x := newScene(t)
 	x.submitJob("j", 2, 1)
-	x.settles(x.work.units["default/job/j/0"], grant.Reserved)
+	x.settles(x.work.Units["default/job/j/0"], grant.Reserved)
 	final := func(r Request) bool {
 		x.clear()
 		x.give(ClientRequest{9, r})
@@ -210,7 +211,7 @@ func TestAClientWaitsAsLongAsItAsked(t *testing.T) {
 	}
 	x = newScene(t)
 	create(x, "2", time.Minute)
-	x.says(x.work.units["default/alloc/a/0"], grant.Reserved)
+	x.says(x.work.Units["default/alloc/a/0"], grant.Reserved)
 	if x.answers(); !x.did(post.AnswerClient) {
 		t.Error("it is not answered though it runs")
 	}
@@ -235,7 +236,7 @@ func TestWhomAnEvictionMayName(t *testing.T) {
 		"it runs":                   {EvictOptions{Namespace: "default", Name: "a"}, 0},
 		"it runs, on that node":     {EvictOptions{Namespace: "default", Name: "a", Node: "n1"}, 0},
 		"it runs, on another":       {EvictOptions{Namespace: "default", Name: "a", Node: "n2"}, 404},
-		"by its transaction":        {EvictOptions{Tx: a.attempt.machine.ID()}, 0},
+		"by its transaction":        {EvictOptions{Tx: a.Attempt.Machine.ID()}, 0},
 		"another transaction":       {EvictOptions{Tx: "none"}, 404},
 		"it is not there":           {EvictOptions{Namespace: "default", Name: "none"}, 404},
 		"it waits, and is unstored": {EvictOptions{Namespace: "default", Name: "w"}, 404},
@@ -246,12 +247,12 @@ func TestWhomAnEvictionMayName(t *testing.T) {
 		}
 	}
 	x.answers()
-	if _, status := x.evictee(EvictOptions{Namespace: "default", Name: "w"}); codeOf(status) != 409 || waits.attempt != nil {
+	if _, status := x.evictee(EvictOptions{Namespace: "default", Name: "w"}); codeOf(status) != 409 || waits.Attempt != nil {
 		t.Errorf("it waits: %v", status)
 	}
 	b := x.submit("b", 2, "")
-	b.stored = 1
-	if _, status := x.evictee(EvictOptions{Tx: b.attempt.machine.ID()}); codeOf(status) != 409 {
+	b.Stored = 1
+	if _, status := x.evictee(EvictOptions{Tx: b.Attempt.Machine.ID()}); codeOf(status) != 409 {
 		t.Errorf("it is undecided: %v", status)
 	}
 }

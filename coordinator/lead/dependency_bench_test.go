@@ -37,7 +37,7 @@ func BenchmarkCycles(b *testing.B) {
 		x := newDependencyScene(b)
 		last := x.layers(9_000/wide*wide, wide)
 		x.depends("waits", "afterok:new")
-		x.cancels(x.depends("waited", "afterok:fresh").job, false)
+		x.cancels(x.depends("waited", "afterok:fresh").Job, false)
 		for _, c := range []struct{ by, name string }{{"one", "new"}, {"a cancelled one", "fresh"}, {"none", "lone"}} {
 			b.Run(fmt.Sprintf("dependencies=%d/awaited by %s", wide, c.by), func(b *testing.B) {
 				s := x.submissionOf(fmt.Appendf(nil, `{"metadata":{"name":%q},"spec":{%s"template":{"spec":{"resources":{"requests":{"cpu":"1"}}}}}}`, c.name, dependenciesOf(last)))
@@ -83,8 +83,8 @@ func BenchmarkEndOfAnAwaitedJob(b *testing.B) {
 					x.depends(fmt.Sprint("w", i), "afterany:first afterok:none")
 				}
 				b.StartTimer()
-				x.cancels(first.job, true)
-				if x.work.jobs["default/first"] != nil {
+				x.cancels(first.Job, true)
+				if x.work.Jobs["default/first"] != nil {
 					b.Fatal("the job stays")
 				}
 			}

@@ -6,13 +6,14 @@ import (
 	"testing"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
 // depends submits a job of one member with dependencies, "afterok:a afterany:b".
-func (x *scene) depends(name, dependencies string) *unit {
+func (x *scene) depends(name, dependencies string) *work.Unit {
 	x.t.Helper()
 	return x.submitLife(name, 1, `"backoffLimit":0,`+dependenciesOf(dependencies), "")
 }
@@ -45,7 +46,7 @@ func (x *scene) refuses(name, dependencies string) string {
 }
 
 // suspended submits a job of one member that has not begun, and is stored.
-func (x *scene) suspended(name string) *unit {
+func (x *scene) suspended(name string) *work.Unit {
 	x.t.Helper()
 	u := x.submitLife(name, 1, `"backoffLimit":0,"suspend":true,`, "")
 	x.answers()
@@ -53,19 +54,19 @@ func (x *scene) suspended(name string) *unit {
 }
 
 // runs has a job of one member begin.
-func (x *scene) runs(u *unit) {
+func (x *scene) runs(u *work.Unit) {
 	x.t.Helper()
-	if u.isSuspended() {
+	if u.IsSuspended() {
 		x.changes(u, resume)
 	}
 	x.holdsAll(u)
 }
 
 // succeeds has a job of one member that runs end with success.
-func (x *scene) succeeds(u *unit) { x.fails(u, 0, 0, "Completed") }
+func (x *scene) succeeds(u *work.Unit) { x.fails(u, 0, 0, "Completed") }
 
 // cancels cancels a job, and deletes it where remove is set.
-func (x *scene) cancels(j *job, remove bool) {
+func (x *scene) cancels(j *work.Job, remove bool) {
 	x.t.Helper()
 	x.do(func() {
 		x.cancelJob(j, record.Cancellation{Reason: "UserRequested", Remove: remove}, func(*api.Status) {})
@@ -79,18 +80,18 @@ func (x *scene) cancels(j *job, remove bool) {
 func TestADependencyFollowsTheOtherJob(t *testing.T) {
 	const waits, runs, never = "waits", "runs", "DependencyNeverSatisfied"
 	ends := map[string]struct {
-		end  func(*scene, *unit)
+		end  func(*scene, *work.Unit)
 		want map[string]string
 	}{
-		"nothing": {func(*scene, *unit) {}, map[string]string{"after": waits, "afterok": waits, "afternotok": waits, "afterany": waits}},
-		"begins":  {func(x *scene, u *unit) { x.runs(u) }, map[string]string{"after": runs, "afterok": waits, "afternotok": waits, "afterany": waits}},
-		"succeeds": {func(x *scene, u *unit) { x.runs(u); x.succeeds(u) },
+		"nothing": {func(*scene, *work.Unit) {}, map[string]string{"after": waits, "afterok": waits, "afternotok": waits, "afterany": waits}},
+		"begins":  {func(x *scene, u *work.Unit) { x.runs(u) }, map[string]string{"after": runs, "afterok": waits, "afternotok": waits, "afterany": waits}},
+		"succeeds": {func(x *scene, u *work.Unit) { x.runs(u); x.succeeds(u) },
 			map[string]string{"after": runs, "afterok": runs, "afternotok": never, "afterany": runs}},
-		"fails": {func(x *scene, u *unit) { x.runs(u); x.fails(u, 0, 3, "Completed") },
+		"fails": {func(x *scene, u *work.Unit) { x.runs(u); x.fails(u, 0, 3, "Completed") },
 			map[string]string{"after": runs, "afterok": never, "afternotok": runs, "afterany": runs}},
-		"is cancelled": {func(x *scene, u *unit) { x.cancels(u.job, false) },
+		"is cancelled": {func(x *scene, u *work.Unit) { x.cancels(u.Job, false) },
 			map[string]string{"after": runs, "afterok": never, "afternotok": runs, "afterany": runs}},
-		"is deleted": {func(x *scene, u *unit) { x.cancels(u.job, true) },
+		"is deleted": {func(x *scene, u *work.Unit) { x.cancels(u.Job, true) },
 			map[string]string{"after": runs, "afterok": never, "afternotok": runs, "afterany": runs}},
 	}
 	for how, c := range ends {
@@ -111,7 +112,7 @@ func TestADependencyFollowsTheOtherJob(t *testing.T) {
 						x.give(ResumeWork{})
 						x.answers()
 						x.hearsHosts()
-						other, u = x.work.units[other.path], x.work.units[u.path]
+						other, u = x.work.Units[other.Path], x.work.Units[u.Path]
 					}
 					if order != "before" {
 						c.end(x, other)
@@ -121,19 +122,19 @@ func TestADependencyFollowsTheOtherJob(t *testing.T) {
 						x.give(ResumeWork{})
 						x.answers()
 						x.hearsHosts()
-						u = x.work.units[u.path]
+						u = x.work.Units[u.Path]
 					}
 					got := waits
 					switch {
-					case u.attempt != nil:
+					case u.Attempt != nil:
 						got = runs
-					case u.phase() == api.Failed:
-						got = u.job.record.Reason
-					case u.hold != holdDependency:
-						got = fmt.Sprintf("hold %d", u.hold)
+					case u.Phase() == api.Failed:
+						got = u.Job.Record.Reason
+					case u.Hold != work.HoldDependency:
+						got = fmt.Sprintf("hold %d", u.Hold)
 					}
 					if got != want {
-						t.Errorf("the job %s, want it to: %s; message %q", got, want, u.job.record.Message)
+						t.Errorf("the job %s, want it to: %s; message %q", got, want, u.Job.Record.Message)
 					}
 					x.check()
 				})
@@ -155,20 +156,20 @@ func TestAJobWaitsForAllItsDependencies(t *testing.T) {
 	x := newWorkScene(t)
 	first := x.depends("first", "")
 	u := x.depends("last", "afterok:first afterany:later")
-	if got := x.jobObject(u.job); got.Status.Message != "waits for job first to succeed (afterok), and for job later to end (afterany), which does not exist" ||
+	if got := x.jobObject(u.Job); got.Status.Message != "waits for job first to succeed (afterok), and for job later to end (afterany), which does not exist" ||
 		got.Status.Conditions[0].Reason != "WaitingForDependency" {
 		t.Errorf("the job is %+v", got.Status)
 	}
 	x.runs(first)
 	x.succeeds(first)
 	later := x.depends("later", "")
-	if got := x.jobObject(u.job).Status.Dependencies; u.attempt != nil || len(got) != 2 || got[0].State != api.DependencySatisfied || got[1].State != api.DependencyWaits {
+	if got := x.jobObject(u.Job).Status.Dependencies; u.Attempt != nil || len(got) != 2 || got[0].State != api.DependencySatisfied || got[1].State != api.DependencyWaits {
 		t.Errorf("after the first the dependencies are %v", got)
 	}
-	x.cancels(first.job, true) // its answer is durable
+	x.cancels(first.Job, true) // its answer is durable
 	x.runs(later)
 	x.fails(later, 0, 1, "Completed")
-	if u.attempt == nil {
+	if u.Attempt == nil {
 		t.Error("the job is not tried once all is done")
 	}
 	x.check()
@@ -180,17 +181,17 @@ func TestAllUnitsEndWithADependencyThatNeverComesTrue(t *testing.T) {
 	first := x.suspended("first")
 	u := x.submitLife("last", 3, dependenciesOf("afterok:first"), "")
 	next := x.depends("next", "afterok:last")
-	x.cancels(first.job, true)
-	if got := x.life(u.job); got != "Failed, active 0, succeeded 0, failed 1, retries 0, Failed/DependencyNeverSatisfied" {
+	x.cancels(first.Job, true)
+	if got := x.life(u.Job); got != "Failed, active 0, succeeded 0, failed 1, retries 0, Failed/DependencyNeverSatisfied" {
 		t.Errorf("the job is %s", got)
 	}
-	if got := x.life(next.job); got != "Failed, active 0, succeeded 0, failed 1, retries 0, Failed/DependencyNeverSatisfied" {
+	if got := x.life(next.Job); got != "Failed, active 0, succeeded 0, failed 1, retries 0, Failed/DependencyNeverSatisfied" {
 		t.Errorf("the job after it is %s", got)
 	}
-	if got := next.job.record.Message; got != "DependencyNeverSatisfied: afterok:last, and job last is Failed" {
+	if got := next.Job.Record.Message; got != "DependencyNeverSatisfied: afterok:last, and job last is Failed" {
 		t.Errorf("message %q", got)
 	}
-	if x.work.jobs["default/first"] != nil {
+	if x.work.Jobs["default/first"] != nil {
 		t.Error("the deleted job stays")
 	}
 	x.check()
@@ -204,12 +205,12 @@ func TestADeletedJobStaysUntilItsAnswerIsDurable(t *testing.T) {
 		first := x.suspended("first")
 		last := x.depends("last", "afternotok:first")
 		x.do(func() {
-			x.cancelJob(first.job, record.Cancellation{Reason: "UserRequested", Remove: true}, func(*api.Status) {})
+			x.cancelJob(first.Job, record.Cancellation{Reason: "UserRequested", Remove: true}, func(*api.Status) {})
 		})
 		for range writes {
 			x.answer()
 		}
-		gone = x.work.jobs["default/first"] == nil
+		gone = x.work.Jobs["default/first"] == nil
 		y := x.succeeded()
 		y.give(ResumeWork{})
 		y.answers()
@@ -217,8 +218,8 @@ func TestADeletedJobStaysUntilItsAnswerIsDurable(t *testing.T) {
 		if writes == 0 { // the wish is lost
 			want = 0
 		}
-		if met := y.work.units[last.path].job.record.Met; len(met) != want || (y.work.jobs["default/first"] == nil) != (want == 1) {
-			t.Errorf("after %d writes another leader finds %v met, and the deleted job is there: %t", writes, met, y.work.jobs["default/first"] != nil)
+		if met := y.work.Units[last.Path].Job.Record.Met; len(met) != want || (y.work.Jobs["default/first"] == nil) != (want == 1) {
+			t.Errorf("after %d writes another leader finds %v met, and the deleted job is there: %t", writes, met, y.work.Jobs["default/first"] != nil)
 		}
 		y.check()
 		if writes > 20 {
@@ -259,16 +260,16 @@ func TestAJobThatWaitsForOthersObeysItsOwner(t *testing.T) {
 	x.changes(u, suspend)
 	x.runs(first)
 	x.succeeds(first)
-	if u.attempt != nil || len(u.job.record.Met) != 1 {
-		t.Fatalf("the suspended job has an attempt: %t, met %v", u.attempt != nil, u.job.record.Met)
+	if u.Attempt != nil || len(u.Job.Record.Met) != 1 {
+		t.Fatalf("the suspended job has an attempt: %t, met %v", u.Attempt != nil, u.Job.Record.Met)
 	}
 	x.wants(u, resume)
-	if x.answers(); u.attempt == nil {
+	if x.answers(); u.Attempt == nil {
 		t.Error("the job is not tried once it is resumed")
 	}
 	waits := x.depends("waits", "afterok:none")
-	x.cancels(waits.job, false)
-	if got := api.Phase(waits.job.record.Phase); got != api.Cancelled {
+	x.cancels(waits.Job, false)
+	if got := api.Phase(waits.Job.Record.Phase); got != api.Cancelled {
 		t.Errorf("the cancelled job is %s", got)
 	}
 	x.settles(u, grant.Reserved)
@@ -285,12 +286,12 @@ func TestAnAnswerThatWasNotWrittenIsWrittenByTheNextLeader(t *testing.T) {
 	x.ends(first, 0, 0, "Completed")
 	x.answers()
 	x.says(first, grant.Tombstone)
-	for !api.Phase(first.job.record.Phase).Ended() {
+	for !api.Phase(first.Job.Record.Phase).Ended() {
 		x.answer()
 	}
 	y := x.takesOver()
-	if got := y.work.units[last.path].job.record.Met; len(got) != 1 || len(last.job.record.Met) != 0 {
-		t.Errorf("the next leader finds %v met, the one before had %v", got, last.job.record.Met)
+	if got := y.work.Units[last.Path].Job.Record.Met; len(got) != 1 || len(last.Job.Record.Met) != 0 {
+		t.Errorf("the next leader finds %v met, the one before had %v", got, last.Job.Record.Met)
 	}
 	y.check()
 }

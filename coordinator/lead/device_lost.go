@@ -3,6 +3,7 @@ package lead
 import (
 	"strings"
 
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/coordinator/txn"
@@ -28,8 +29,8 @@ func (l *Leader) evictHoldersOfLost(n *node) {
 		return
 	}
 	for _, tx := range l.attemptsOn(n.view.ID) {
-		u := l.work.attempts[tx].unit
-		if !u.evictable() || u.attempt.machine.ID() != tx || !l.evictsOnLoss(u.record.Namespace) {
+		u := l.work.Attempts[tx].Unit
+		if !u.Evictable() || u.Attempt.Machine.ID() != tx || !l.evictsOnLoss(u.Record.Namespace) {
 			continue
 		}
 		if lost := n.lostDevicesOf(u); len(lost) > 0 {
@@ -44,7 +45,7 @@ func (l *Leader) evictHoldersOfLost(n *node) {
 // requeue takes back a unit that was evicted. A unit that was evicted for a lost
 // device waits for the longest backoff first: a device that comes and goes does
 // not evict it more often.
-func (l *Leader) requeue(u *unit, evicted txn.EvictAsked) {
+func (l *Leader) requeue(u *work.Unit, evicted txn.EvictAsked) {
 	if strings.HasPrefix(evicted.Reason, deviceLostReason) {
 		l.rest(u, lastBackoff)
 		return

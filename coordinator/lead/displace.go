@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/coordinator/lead/post"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/coordinator/why"
@@ -21,7 +22,7 @@ const (
 // epoch still leads, the preemptor has no record, its nodes still are the
 // incarnations that wait, and each victim is what it was when it was chosen
 // (PROTOCOL.md 6.3).
-func (l *Leader) writeEvictions(a *attempt) {
+func (l *Leader) writeEvictions(a *work.Attempt) {
 	d, ok := l.evictionsOf(a)
 	if !ok {
 		l.step(a, txn.EvictionsAnswered{Outcome: txn.Conflict}) // nothing was sent
@@ -32,19 +33,19 @@ func (l *Leader) writeEvictions(a *attempt) {
 
 // evictionsOf makes the Txn of writeEvictions. False: a victim is another than when it
 // was chosen.
-func (l *Leader) evictionsOf(a *attempt) (d post.Decision, ok bool) {
-	tx := a.machine.ID()
+func (l *Leader) evictionsOf(a *work.Attempt) (d post.Decision, ok bool) {
+	tx := a.Machine.ID()
 	d.Compares = l.comparesOfPlace(a)
 	instant := l.post.Millis()
-	for _, v := range a.victims {
-		if v.machine.State() != txn.Committed || v.unit.life.EndAsked() || v.preemptor != a { // its own Txn may be under way
+	for _, v := range a.Victims {
+		if v.Machine.State() != txn.Committed || v.Unit.Life.EndAsked() || v.Preemptor != a { // its own Txn may be under way
 			return d, false
 		}
-		d.Compares = append(d.Compares, record.ModRevIs(record.TxKey(v.machine.ID()), v.machine.Revision()),
-			record.ModRevIs(v.unit.record.Path().Key(), v.unit.stored)) // model: mutant EVICT_WITHOUT_PRIORITY
+		d.Compares = append(d.Compares, record.ModRevIs(record.TxKey(v.Machine.ID()), v.Machine.Revision()),
+			record.ModRevIs(v.Unit.Record.Path().Key(), v.Unit.Stored)) // model: mutant EVICT_WITHOUT_PRIORITY
 		d.Ops = append(d.Ops, l.evictingOps(v, l.noticeFor(a, v), instant, tx)...)
 	}
-	for _, v := range a.victims {
+	for _, v := range a.Victims {
 		l.step(v, txn.VictimClaimed{By: tx})
 	}
 	d.Done = func(o txn.Outcome, rev resource.Revision, err error) {
@@ -52,7 +53,7 @@ func (l *Leader) evictionsOf(a *attempt) (d post.Decision, ok bool) {
 			l.post.Warn("eviction_failed", "tx", tx, "outcome", o, "error", err)
 		}
 		if o == txn.Landed {
-			a.setNoticed(instant)
+			a.SetNoticed(instant)
 		}
 		l.step(a, txn.EvictionsAnswered{Outcome: o, Revision: rev})
 	}
@@ -61,10 +62,10 @@ func (l *Leader) evictionsOf(a *attempt) (d post.Decision, ok bool) {
 
 // comparesOfPlace are the compares by which an attempt is undecided and holds its place
 // on each node (I7).
-func (l *Leader) comparesOfPlace(a *attempt) []record.Compare {
-	compares := []record.Compare{record.Absent(record.TxKey(a.machine.ID()))} // model: mutant EVICT_FOR_DECIDED
-	for _, node := range a.machine.Nodes() {
-		v, _ := a.machine.Answer(node)
+func (l *Leader) comparesOfPlace(a *work.Attempt) []record.Compare {
+	compares := []record.Compare{record.Absent(record.TxKey(a.Machine.ID()))} // model: mutant EVICT_FOR_DECIDED
+	for _, node := range a.Machine.Nodes() {
+		v, _ := a.Machine.Answer(node)
 		// model: mutant EVICT_WITHOUT_INCARNATIONS
 		compares = append(compares, record.ModRevIs(record.NodeIdentityKey(node), v.Revision))
 	}
@@ -73,61 +74,61 @@ func (l *Leader) comparesOfPlace(a *attempt) []record.Compare {
 
 // noticeFor is the notice to a victim. Its text is stored, and reaches everybody who
 // reads the victim: to another tenant the preemptor is its GPUs and its priority.
-func (l *Leader) noticeFor(a, victim *attempt) txn.EvictAsked {
+func (l *Leader) noticeFor(a, victim *work.Attempt) txn.EvictAsked {
 	text := "gives way to "
-	if a.claims {
+	if a.Claims {
 		text = "its quota is claimed back by "
 	}
-	text += l.viewer(victim.unit, Asked{}).Work([]why.Work{workOf(a.unit)})
+	text += l.viewer(victim.Unit, Asked{}).Work([]why.Work{work.WorkOf(a.Unit)})
 	return txn.EvictAsked{GraceSeconds: l.graceSeconds(), Reason: text}
 }
 
 // victimsNoticed tells the victims that they are EVICTING, and gives them until
 // the end of their grace and a little more.
-func (l *Leader) victimsNoticed(a *attempt, revision resource.Revision) {
-	l.activity.addPreemptions(l.post.Now(), len(a.victims))
-	for _, v := range a.victims {
+func (l *Leader) victimsNoticed(a *work.Attempt, revision resource.Revision) {
+	l.activity.addPreemptions(l.post.Now(), len(a.Victims))
+	for _, v := range a.Victims {
 		notice := l.noticeFor(a, v)
-		v.setNoticed(post.MillisOf(a.noticed))
+		v.SetNoticed(post.MillisOf(a.Noticed))
 		l.step(v, txn.Evicted{GraceSeconds: notice.GraceSeconds, Reason: notice.Reason, Revision: revision})
 	}
 	l.setBudget(a, time.Duration(l.graceSeconds())*time.Second+victimPatience)
-	l.noteWaiting(a.unit)
-	l.notify(a.unit)
+	l.noteWaiting(a.Unit)
+	l.notify(a.Unit)
 }
 
 // setBudget bounds how long an attempt waits for what comes next.
-func (l *Leader) setBudget(a *attempt, d time.Duration) {
+func (l *Leader) setBudget(a *work.Attempt, d time.Duration) {
 	l.setTimer(a, d, func() {
-		a.recordMissingVotes()
+		a.RecordMissingVotes()
 		l.step(a, txn.BudgetSpent{})
 	})
 }
 
 // setTimer runs f later, unless another timer of the attempt is set, or this one
 // cancelled, before.
-func (l *Leader) setTimer(a *attempt, d time.Duration, f func()) {
-	l.post.Cancel(a.budget)
-	a.setBudget(l.post.After(d, f))
+func (l *Leader) setTimer(a *work.Attempt, d time.Duration, f func()) {
+	l.post.Cancel(a.Budget)
+	a.SetBudget(l.post.After(d, f))
 }
 
 // mayDisplace reports whether the commit of a preemptor may be sent: its
 // victims are still EVICTING for it, and what the trees are charged without
 // them leaves room for it (PROTOCOL.md 6.5). It changes nothing: until the
 // outcome is known both are charged, each where it stands.
-func (l *Leader) mayDisplace(a *attempt) bool {
-	for _, v := range a.victims {
-		if v.machine.State() != txn.Evicting || v.machine.By() != a.machine.ID() || !v.machine.Freed() { // a dead node may be back
+func (l *Leader) mayDisplace(a *work.Attempt) bool {
+	for _, v := range a.Victims {
+		if v.Machine.State() != txn.Evicting || v.Machine.By() != a.Machine.ID() || !v.Machine.Freed() { // a dead node may be back
 			return false
 		}
 	}
-	if !a.claims || len(a.unit.charges) < 2 {
+	if !a.Claims || len(a.Unit.Charges) < 2 {
 		return true
 	}
 	var paths []string
-	for _, v := range a.victims {
-		if v.unit.enrolled {
-			paths = append(paths, v.unit.path)
+	for _, v := range a.Victims {
+		if v.Unit.Enrolled {
+			paths = append(paths, v.Unit.Path)
 		}
 	}
 	fits := false
@@ -138,10 +139,10 @@ func (l *Leader) mayDisplace(a *attempt) bool {
 // chargeAnew charges a preemptor as an arrival, in place of the charge that held
 // its claim beside its victims. It reports whether that evicts nobody, and changes
 // nothing otherwise.
-func (l *Leader) chargeAnew(a *attempt) bool {
-	r, ok := l.quotas.Replace(a.unit.path)
+func (l *Leader) chargeAnew(a *work.Attempt) bool {
+	r, ok := l.quotas.Replace(a.Unit.Path)
 	if !ok {
-		l.post.Warn("claim_not_met", "unit", a.unit.path, "refusal", r.Refusal, "victims", len(r.Preempted))
+		l.post.Warn("claim_not_met", "unit", a.Unit.Path, "refusal", r.Refusal, "victims", len(r.Preempted))
 	}
 	return ok
 }
@@ -149,15 +150,15 @@ func (l *Leader) chargeAnew(a *attempt) bool {
 // endVictims ends the victims of a unit that has committed: RELEASED came with
 // its commit. A unit that claimed its quota takes its place in the trees now: until
 // then it was charged beside its victims, where that was possible.
-func (l *Leader) endVictims(a *attempt, revision resource.Revision) {
-	for _, v := range a.victims {
+func (l *Leader) endVictims(a *work.Attempt, revision resource.Revision) {
+	for _, v := range a.Victims {
 		l.step(v, txn.Displaced{Revision: revision})
 	}
-	if a.claims && a.unit.enrolled && l.chargeAnew(a) {
+	if a.Claims && a.Unit.Enrolled && l.chargeAnew(a) {
 		l.noteCharged(a) // on trees, too, that no victim was charged to
 	}
-	if len(a.victims) > 0 {
+	if len(a.Victims) > 0 {
 		l.post.Count(post.MetricPreemptions, "")
-		l.post.Info("preempted", "unit", a.unit.path, "victims", a.victimPaths(), "after", l.post.Now().Sub(a.noticed))
+		l.post.Info("preempted", "unit", a.Unit.Path, "victims", a.VictimPaths(), "after", l.post.Now().Sub(a.Noticed))
 	}
 }

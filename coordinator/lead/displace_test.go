@@ -10,6 +10,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead/charges"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/coordinator/txn"
@@ -22,7 +23,7 @@ import (
 // the group sharers has borrowed them all: s0 and s2 of one GPU, s1 of two. The
 // owner o asks for as many as said, has victims, and these have left: the leader
 // may commit it.
-func reclaiming(t *testing.T, gpus int) (x *scene, o *unit, victims []*unit) {
+func reclaiming(t *testing.T, gpus int) (x *scene, o *work.Unit, victims []*work.Unit) {
 	t.Helper()
 	x = newScene(t)
 	object := api.QuotaTree{Metadata: api.ObjectMeta{Name: "Org"}, Spec: []byte(fmt.Sprintf(
@@ -40,13 +41,13 @@ func reclaiming(t *testing.T, gpus int) (x *scene, o *unit, victims []*unit) {
 		x.running(fmt.Sprint("s", i), gpus, `"quota":{"groups":{"Org":"sharers"}},`)
 	}
 	o = x.submit("o", gpus, `"quota":{"groups":{"Org":"owners"}},`)
-	if x.answers(); o.attempt == nil || !o.attempt.claims {
+	if x.answers(); o.Attempt == nil || !o.Attempt.Claims {
 		t.Fatalf("the owner claims nothing: %v %s", x.quotas.Reasons(x.evidenceOf(o).Short), x.whyNoVictims(o))
 	}
 	x.settles(o, grant.Waiting)
-	for _, v := range slices.Clone(o.attempt.victims) {
-		victims = append(victims, v.unit)
-		x.says(v.unit, grant.Tombstone)
+	for _, v := range slices.Clone(o.Attempt.Victims) {
+		victims = append(victims, v.Unit)
+		x.says(v.Unit, grant.Tombstone)
 	}
 	return x, o, victims
 }
@@ -54,9 +55,9 @@ func reclaiming(t *testing.T, gpus int) (x *scene, o *unit, victims []*unit) {
 func (x *scene) trees() string { return string(x.quotas.Trees().AppendState(nil)) }
 
 // nodeOf is the node on which a unit is charged.
-func (x *scene) nodeOf(u *unit) string {
+func (x *scene) nodeOf(u *work.Unit) string {
 	x.t.Helper()
-	view, err := x.quotas.Trees().Consumer(u.path)
+	view, err := x.quotas.Trees().Consumer(u.Path)
 	if err != nil {
 		x.t.Fatal(err)
 	}
@@ -72,21 +73,21 @@ func TestTheQuestionOfAClaimMovesNobody(t *testing.T) {
 		_, err := x.quotas.Trees().Restore("Org", "other")
 		must(err)
 	}
-	back := func(u *unit) { u.attempt.machine.Step(txn.Returned{Node: u.attempt.machine.Nodes()[0]}) }
+	back := func(u *work.Unit) { u.Attempt.Machine.Step(txn.Returned{Node: u.Attempt.Machine.Nodes()[0]}) }
 	for name, c := range map[string]struct {
-		before func(x *scene, victims []*unit)
+		before func(x *scene, victims []*work.Unit)
 		may    bool
 	}{
-		"it fits":                          {func(*scene, []*unit) {}, true},
-		"the first victim's node is back":  {func(x *scene, v []*unit) { back(v[0]) }, false},
-		"the second victim's node is back": {func(x *scene, v []*unit) { back(v[1]) }, false},
-		"its charge was made anew, and another owner came": {func(x *scene, _ []*unit) {
-			o := x.work.units["default/alloc/o/0"]
-			o.attempt.setMischarged()
-			x.rechargeUnits("Org", []string{o.path})
+		"it fits":                          {func(*scene, []*work.Unit) {}, true},
+		"the first victim's node is back":  {func(x *scene, v []*work.Unit) { back(v[0]) }, false},
+		"the second victim's node is back": {func(x *scene, v []*work.Unit) { back(v[1]) }, false},
+		"its charge was made anew, and another owner came": {func(x *scene, _ []*work.Unit) {
+			o := x.work.Units["default/alloc/o/0"]
+			o.Attempt.SetMischarged()
+			x.rechargeUnits("Org", []string{o.Path})
 			another(x)
 		}, false},
-		"another owner came meanwhile": {func(x *scene, _ []*unit) { another(x) }, false},
+		"another owner came meanwhile": {func(x *scene, _ []*work.Unit) { another(x) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			x, o, victims := reclaiming(t, 2)
@@ -96,7 +97,7 @@ func TestTheQuestionOfAClaimMovesNobody(t *testing.T) {
 			c.before(x, victims)
 			before := x.trees()
 			var may bool
-			if x.do(func() { may = x.mayDisplace(o.attempt) }); may != c.may {
+			if x.do(func() { may = x.mayDisplace(o.Attempt) }); may != c.may {
 				t.Errorf("the commit may be sent: %t, want %t\n%s", may, c.may, before)
 			}
 			if diff := cmp.Diff(before, x.trees()); diff != "" {
@@ -115,8 +116,8 @@ func TestAClaimTakesItsPlaceWithItsCommit(t *testing.T) {
 		t.Errorf("beside its victims the owner is charged on %s, want all", at)
 	}
 	x.says(o, grant.Reserved)
-	if x.answers(); o.phase() != api.Running {
-		t.Fatalf("the owner is %s", o.phase())
+	if x.answers(); o.Phase() != api.Running {
+		t.Fatalf("the owner is %s", o.Phase())
 	}
 	if at := x.nodeOf(o); at != "owners" {
 		t.Errorf("after its commit the owner is charged on %s, want owners", at)
@@ -153,12 +154,12 @@ func TestANominationHoldsNothingOfItsVictims(t *testing.T) {
 				x.settles(p, grant.Waiting)
 			}
 			claimant := x.accepted("claimant", c.gpus, `"priority":6,`+c.more)
-			if len(p.attempt.victims) != 1 || claimant.attempt != nil {
-				t.Fatalf("%d victims, want one, and a claimant that waits", len(p.attempt.victims))
+			if len(p.Attempt.Victims) != 1 || claimant.Attempt != nil {
+				t.Fatalf("%d victims, want one, and a claimant that waits", len(p.Attempt.Victims))
 			}
-			d := sched.Decision{Evidence: &sched.Evidence{Short: &sched.Shortage{Victims: []string{p.path}}}}
-			x.do(func() { x.world().Claim(claimant.wanted(), &d) })
-			if yields := d.Yields == p.path; yields != c.yields {
+			d := sched.Decision{Evidence: &sched.Evidence{Short: &sched.Shortage{Victims: []string{p.Path}}}}
+			x.do(func() { x.world().Claim(claimant.Wanted(), &d) })
+			if yields := d.Yields == p.Path; yields != c.yields {
 				t.Errorf("the preemptor gives up: %t (%s), want %t", yields, d.Evidence.NoVictims, c.yields)
 			}
 			must(x.checkOccupants())
@@ -172,7 +173,7 @@ func TestAUnitGivesWayOnAHostThatNumbersItsDevicesAnew(t *testing.T) {
 	x := newScene(t)
 	a := x.running("a", 1, "")
 	x.running("c", 8, `"priority":9,`)
-	id := a.attempt.machine.Nodes()[0]
+	id := a.Attempt.Machine.Nodes()[0]
 	h := x.hosts[id]
 	list := slices.Clone(h.Host.Inventory.Devices)
 	slices.Reverse(list)
@@ -189,7 +190,7 @@ func TestAUnitGivesWayOnAHostThatNumbersItsDevicesAnew(t *testing.T) {
 	x.hear(h)
 
 	b := x.submit("b", 8, preempting)
-	if x.answers(); b.attempt == nil || len(b.attempt.victims) != 1 {
+	if x.answers(); b.Attempt == nil || len(b.Attempt.Victims) != 1 {
 		t.Errorf("nobody gives way for b: %s", x.whyNoVictims(b))
 	}
 	must(x.checkOccupants())

@@ -9,6 +9,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead/post"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/queue/rule"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
@@ -20,18 +21,18 @@ import (
 // request is refused once.
 func TestAWriteThatTheStoreRefusesIsMadeAgain(t *testing.T) {
 	for name, c := range map[string]struct {
-		begin func(x *scene) *unit
-		act   func(x *scene, u *unit)
-		is    func(x *scene, u *unit) string
+		begin func(x *scene) *work.Unit
+		act   func(x *scene, u *work.Unit)
+		is    func(x *scene, u *work.Unit) string
 		want  string
 	}{
 		"members beyond a smaller number end": {
-			func(x *scene) *unit { return x.sweep(4, 2).units[0] },
-			func(x *scene, u *unit) { x.wants(u, `{"parallelism":2}`); x.answer() },
-			func(_ *scene, u *unit) string { return fmt.Sprint(len(u.job.units), len(u.job.record.Units)) }, "2 2",
+			func(x *scene) *work.Unit { return x.sweep(4, 2).Units[0] },
+			func(x *scene, u *work.Unit) { x.wants(u, `{"parallelism":2}`); x.answer() },
+			func(_ *scene, u *work.Unit) string { return fmt.Sprint(len(u.Job.Units), len(u.Job.Record.Units)) }, "2 2",
 		},
 		"a dependency has come true": {
-			func(x *scene) *unit {
+			func(x *scene) *work.Unit {
 				first := x.suspended("first")
 				u := x.depends("last", "afterok:first")
 				x.answers()
@@ -39,25 +40,27 @@ func TestAWriteThatTheStoreRefusesIsMadeAgain(t *testing.T) {
 				x.ends(first, 0, 0, "Completed")
 				return u
 			},
-			func(x *scene, u *unit) { x.says(x.work.units["default/job/first/0"], grant.Tombstone) },
-			func(_ *scene, u *unit) string { return fmt.Sprint(u.job.record.Met, u.attempt != nil) }, "[0] true",
+			func(x *scene, u *work.Unit) { x.says(x.work.Units["default/job/first/0"], grant.Tombstone) },
+			func(_ *scene, u *work.Unit) string { return fmt.Sprint(u.Job.Record.Met, u.Attempt != nil) }, "[0] true",
 		},
 		"a boost is over": {
-			func(x *scene) *unit {
+			func(x *scene) *work.Unit {
 				u := x.waits("first", 100)
 				x.boosts("first", hour)
 				return u
 			},
-			func(x *scene, u *unit) { x.pass(2 * time.Hour) },
-			func(x *scene, u *unit) string { return fmt.Sprint(x.stored(u).Priority, u.job.record.Boost == nil) }, "100 true",
+			func(x *scene, u *work.Unit) { x.pass(2 * time.Hour) },
+			func(x *scene, u *work.Unit) string {
+				return fmt.Sprint(x.stored(u).Priority, u.Job.Record.Boost == nil)
+			}, "100 true",
 		},
 		"a deleted job has ended": {
-			func(x *scene) *unit { return x.sweep(2, 0).units[0] },
-			func(x *scene, u *unit) {
-				x.do(func() { x.cancelJob(u.job, record.Cancellation{Remove: true}, func(*api.Status) {}) })
+			func(x *scene) *work.Unit { return x.sweep(2, 0).Units[0] },
+			func(x *scene, u *work.Unit) {
+				x.do(func() { x.cancelJob(u.Job, record.Cancellation{Remove: true}, func(*api.Status) {}) })
 				x.answer()
 			},
-			func(x *scene, u *unit) string { return fmt.Sprint(u.job.gone, x.listed(record.UnitsPrefix)) }, "true 0",
+			func(x *scene, u *work.Unit) string { return fmt.Sprint(u.Job.Gone, x.listed(record.UnitsPrefix)) }, "true 0",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -90,7 +93,7 @@ func TestARetryKeepsTheInstantsOfAllRuns(t *testing.T) {
 	u := x.submitDocument(fmt.Appendf(nil, `{"metadata":{"name":"j"},"spec":{"backoffLimit":5,"template":{"spec":{"ttl":"35s",%s"resources":{"requests":{"nvidia.com/gpu":"8"}}}}}}`, command))
 	x.answers()
 	x.holdsAll(u)
-	first := u.attempt.ready.AtMillis
+	first := u.Attempt.Ready.AtMillis
 	for n := range 2 {
 		x.pass(5 * time.Second)
 		x.fails(u, 0, 1, "Completed")
@@ -106,8 +109,8 @@ func TestARetryKeepsTheInstantsOfAllRuns(t *testing.T) {
 			}
 		}
 	}
-	if u.attempt == nil {
-		t.Errorf("the unit is %s and not tried again", u.phase())
+	if u.Attempt == nil {
+		t.Errorf("the unit is %s and not tried again", u.Phase())
 	}
 }
 
@@ -116,7 +119,7 @@ func TestARetryKeepsTheInstantsOfAllRuns(t *testing.T) {
 func TestTheEndOfARecordIsTheFirstTry(t *testing.T) {
 	x := newScene(t)
 	u := x.running("a", 8, "")
-	tx := u.attempt.machine.ID()
+	tx := u.Attempt.Machine.ID()
 	x.finish(func() { x.end(u, txn.ReleaseAsked{Reason: "asked"}) })
 	x.says(u, grant.Tombstone)
 	want := x.post.Millis()
@@ -127,7 +130,7 @@ func TestTheEndOfARecordIsTheFirstTry(t *testing.T) {
 		x.give(SecondPassed{})
 		x.answers()
 	}
-	if u.attempt != nil {
+	if u.Attempt != nil {
 		x.settles(u, grant.Tombstone)
 	}
 	if rec := x.tx(tx); rec.State != grant.RecordReleased || rec.EndedMillis != want {
@@ -158,7 +161,7 @@ func TestAReservationLivesAsLongAsItsVictims(t *testing.T) {
 func TestARecordWaitsForNodesThatAreDead(t *testing.T) {
 	x := newScene(t)
 	u := x.running("a", 8, "")
-	tx, node := u.attempt.machine.ID(), u.attempt.machine.Nodes()[0]
+	tx, node := u.Attempt.Machine.ID(), u.Attempt.Machine.Nodes()[0]
 	x.dies(node)
 	x.answers()
 	if rec := x.tx(tx); rec.State != grant.RecordReleased || !slices.Equal(rec.Unheard, []resource.NodeID{node}) {
@@ -183,18 +186,18 @@ func TestARecordWaitsForNodesThatAreDead(t *testing.T) {
 func TestAUnitIsNotTriedAgainAfterItsTimeToStart(t *testing.T) {
 	x := newScene(t)
 	u := x.submit("a", 8, `"gangScheduling":{"timeout":"20s"},`)
-	if x.answers(); u.attempt != nil {
+	if x.answers(); u.Attempt != nil {
 		x.says(u, grant.No) // stored from now on
 		x.answers()
 	}
 	x.pass(time.Second)
-	if u.attempt == nil || u.stored == 0 {
-		t.Fatalf("the unit is %s, stored at %d, without an attempt", u.phase(), u.stored)
+	if u.Attempt == nil || u.Stored == 0 {
+		t.Fatalf("the unit is %s, stored at %d, without an attempt", u.Phase(), u.Stored)
 	}
-	x.pass(20*time.Second + clockError)
+	x.pass(20*time.Second + work.ClockError)
 	x.answers()
-	if u.phase() != api.Failed || x.stored(u).End != record.WaitTimeout {
-		t.Errorf("the unit is %s (%s), want Failed by its time", u.phase(), x.stored(u).End)
+	if u.Phase() != api.Failed || x.stored(u).End != record.WaitTimeout {
+		t.Errorf("the unit is %s (%s), want Failed by its time", u.Phase(), x.stored(u).End)
 	}
 }
 
@@ -203,8 +206,8 @@ func TestAStartedUnitHasNoTimeToStart(t *testing.T) {
 	x := newScene(t)
 	u := x.submit("a", 8, `"gangScheduling":{"timeout":"20s"},`)
 	x.holdsAll(u)
-	if got := x.stored(u); got.StartByMillis != 0 || got.RetryMillis != 0 || u.record.StartByMillis != 0 {
-		t.Errorf("a unit that runs has to start by %d and is tried again at %d, in the leader by %d", got.StartByMillis, got.RetryMillis, u.record.StartByMillis)
+	if got := x.stored(u); got.StartByMillis != 0 || got.RetryMillis != 0 || u.Record.StartByMillis != 0 {
+		t.Errorf("a unit that runs has to start by %d and is tried again at %d, in the leader by %d", got.StartByMillis, got.RetryMillis, u.Record.StartByMillis)
 	}
 }
 
@@ -214,13 +217,13 @@ func TestFurtherMembersLeaveWithTheirGang(t *testing.T) {
 	u := x.submitJob("j", 4, 4)
 	x.answers()
 	x.holdsAll(u)
-	for _, more := range u.job.units[1:] {
+	for _, more := range u.Job.Units[1:] {
 		x.holdsAll(more)
 	}
 	x.finish(func() { x.evict(u, txn.EvictAsked{GraceSeconds: 9, Reason: "Drained"}) })
-	for _, of := range u.job.units {
-		if of.phase() != api.Terminating || of.attempt.notice == nil || of.attempt.notice.GraceSeconds != 9 {
-			t.Errorf("%s is %s, want Terminating with the grace of 9 s", of.path, of.phase())
+	for _, of := range u.Job.Units {
+		if of.Phase() != api.Terminating || of.Attempt.Notice == nil || of.Attempt.Notice.GraceSeconds != 9 {
+			t.Errorf("%s is %s, want Terminating with the grace of 9 s", of.Path, of.Phase())
 		}
 	}
 }
@@ -240,19 +243,19 @@ func TestAdoptedVictimsAreThePreemptors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			x, d, g := keptPlace(t)
 			v := d.victims[0]
-			v.unit.record.Priority = c.priority
+			v.Unit.Record.Priority = c.priority
 			if c.left {
 				n := x.nodes["n1"]
-				x.hear(grant.Replied{Node: "n1", Tx: v.machine.ID(), State: grant.Tombstone, Incarnation: n.incarnation, Revision: n.revision})
+				x.hear(grant.Replied{Node: "n1", Tx: v.Machine.ID(), State: grant.Tombstone, Incarnation: n.incarnation, Revision: n.revision})
 			}
 			x.tellsOf(g)
-			a := x.work.attempts[g.Tx]
-			if a == nil || a.claims != c.claims || v.preemptor != a {
+			a := x.work.Attempts[g.Tx]
+			if a == nil || a.Claims != c.claims || v.Preemptor != a {
 				t.Fatalf("the preemption is %+v, want one that claims: %t, with its victim", a, c.claims)
 			}
 			x.asked = nil
-			x.says(a.unit, grant.Reserved)
-			if commits := len(x.asked) > 0 && a.machine.State() == txn.Committing; commits != c.left {
+			x.says(a.Unit, grant.Reserved)
+			if commits := len(x.asked) > 0 && a.Machine.State() == txn.Committing; commits != c.left {
 				t.Errorf("the preemption commits: %t, its victim has left: %t", commits, c.left)
 			}
 		})
@@ -278,8 +281,8 @@ func TestKeysWithoutARecordAreDeleted(t *testing.T) {
 func TestWhichVersionOfANodeAChangeMayName(t *testing.T) {
 	x := newScene(t)
 	n := x.nodes["n1"]
-	if u := x.running("a", 1, ""); x.reached != u.stored {
-		t.Errorf("reached %d, and a write landed at %d", x.reached, u.stored)
+	if u := x.running("a", 1, ""); x.reached != u.Stored {
+		t.Errorf("reached %d, and a write landed at %d", x.reached, u.Stored)
 	}
 	x.reached = 0
 	x.give(ReadAnswer{Revision: n.specRev + 5})
@@ -323,7 +326,7 @@ func TestABannedNodeTakesNoWorkOfTheNextLeader(t *testing.T) {
 		t.Errorf("the banned node is ready %t, closed %t", n.view.Ready, n.view.Unschedulable)
 	}
 	u := x.running("a", 2, `"priority":5,`)
-	node := &x.nodes[u.attempt.machine.Nodes()[0]].view
+	node := &x.nodes[u.Attempt.Machine.Nodes()[0]].view
 	for below, want := range map[int64]resource.Milli{5: 0, 6: 2000} {
 		if got := x.heldBelow(node, below).GPU; got != want {
 			t.Errorf("work of priority 5 below %d holds %d, want %d", below, got, want)
@@ -335,7 +338,7 @@ func TestABannedNodeTakesNoWorkOfTheNextLeader(t *testing.T) {
 func TestTwoMembersWithOneAssignment(t *testing.T) {
 	x := newScene(t)
 	u := x.submitJob("j", 2, 4)
-	id := u.attempt.machine.Nodes()[0]
+	id := u.Attempt.Machine.Nodes()[0]
 	e := x.reply(u, grant.Reserved)
 	e.Members = slices.Clone(e.Members)
 	e.Members[1].Assignment = e.Members[0].Assignment
@@ -365,9 +368,9 @@ func TestAGroupDisplacesAsItsLeastMember(t *testing.T) {
 	const group = `"gangScheduling":{"groupId":"g","minMembers":3},`
 	a, b := x.submit("a", 1, `"preemptionPolicy":"PreemptLowerPriority",`+group), x.submit("b", 1, `"preemptionPolicy":"Never",`+group)
 	x.answers()
-	for _, units := range [][]*unit{{a, b}, {b, a}} {
-		if got := x.traitsOfGroup(a.group, units).Right; got != b.right() || got == a.right() {
-			t.Errorf("the right of %s and %s is %v, want %v", units[0].path, units[1].path, got, b.right())
+	for _, units := range [][]*work.Unit{{a, b}, {b, a}} {
+		if got := x.traitsOfGroup(a.Group, units).Right; got != b.Right() || got == a.Right() {
+			t.Errorf("the right of %s and %s is %v, want %v", units[0].Path, units[1].Path, got, b.Right())
 		}
 	}
 }
@@ -377,9 +380,9 @@ func TestAUnitThatGetsItsGrantBackIsTheHeadOfItsQueue(t *testing.T) {
 	x.queues.SetRules(api.DefaultQueue, rule.Rules{Strict: true})
 	u, _ := x.submit("a", 9, ""), x.submit("b", 3, "")
 	x.answers()
-	x.do(func() { u.setHold(holdDelay) })
+	x.do(func() { u.SetHold(work.HoldDelay) })
 	x.do(func() { x.reserveName(adoptee{unit: u, waited: true}) })
-	if head, _ := x.queues.Head(api.DefaultQueue); head.Path != u.path {
+	if head, _ := x.queues.Head(api.DefaultQueue); head.Path != u.Path {
 		t.Errorf("the head is %q", head.Path)
 	}
 }
@@ -391,16 +394,16 @@ func TestWhichUnitGetsAGrantBack(t *testing.T) {
 	for name, c := range map[string]struct {
 		uid  resource.UnitUID
 		ends bool
-		want *unit
+		want *work.Unit
 	}{
-		"it waits":              {u.record.UID, false, u},
+		"it waits":              {u.Record.UID, false, u},
 		"another of the name":   {"alloc-other", false, nil},
-		"its end was asked for": {u.record.UID, true, nil},
+		"its end was asked for": {u.Record.UID, true, nil},
 	} {
-		if u.dropWish(); c.ends {
-			u.askEnd(txn.ReleaseAsked{}, 0, nil)
+		if u.DropWish(); c.ends {
+			u.AskEnd(txn.ReleaseAsked{}, 0, nil)
 		}
-		if got := x.waitingUnit(&lost{Grant: grant.Grant{Name: u.path, Unit: c.uid}}); got != c.want {
+		if got := x.waitingUnit(&lost{Grant: grant.Grant{Name: u.Path, Unit: c.uid}}); got != c.want {
 			t.Errorf("%s: the grant goes to a unit: %t, want %t", name, got != nil, c.want != nil)
 		}
 	}
@@ -411,12 +414,12 @@ func TestTheRecordKeepsTheExitsOfADeletedUnit(t *testing.T) {
 	x := newScene(t)
 	u := x.running("a", 1, "")
 	x.settles(u, grant.Held)
-	tx := u.attempt.machine.ID()
+	tx := u.Attempt.Machine.ID()
 	x.finish(func() { x.end(u, txn.ReleaseAsked{Reason: "asked"}) })
 	x.ends(u, 0, 143, "Completed")
 	x.settles(u, grant.Tombstone)
-	if o := x.tx(tx).Outcome; !u.life.Gone() || o == nil || len(o.Exits) != 1 || o.Exits[0].Code != 143 {
-		t.Errorf("gone %t, the record has %+v, want the exit with code 143", u.life.Gone(), o)
+	if o := x.tx(tx).Outcome; !u.Life.Gone() || o == nil || len(o.Exits) != 1 || o.Exits[0].Code != 143 {
+		t.Errorf("gone %t, the record has %+v, want the exit with code 143", u.Life.Gone(), o)
 	}
 }
 
@@ -427,7 +430,7 @@ func TestARecordKeepsEachLostMember(t *testing.T) {
 	for n, member := range []int{0, 2} {
 		x.dies(x.memberNode(u, member))
 		x.answers()
-		if got := x.tx(u.attempt.machine.ID()); len(got.LostMembers) != n+1 || len(got.Members) != 3-n {
+		if got := x.tx(u.Attempt.Machine.ID()); len(got.LostMembers) != n+1 || len(got.Members) != 3-n {
 			t.Errorf("after %d losses the record has %d members and %d lost", n+1, len(got.Members), len(got.LostMembers))
 		}
 	}

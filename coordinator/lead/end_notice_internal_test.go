@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/grant"
 )
@@ -51,14 +52,14 @@ func (x *scene) dueIn(want time.Duration) {
 func TestTheSignalIsOnRecord(t *testing.T) {
 	x := newWorkScene(t)
 	u := x.limited(`"activeDeadlineSeconds":60,`, command+usr1)
-	report := func(x *scene, u *unit) {
+	report := func(x *scene, u *work.Unit) {
 		t.Helper()
-		x.hear(grant.Worked{Node: x.memberNode(u, 0), Tx: u.attempt.machine.ID(), States: []grant.WorkState{{Phase: grant.WorkRunning, Signaled: true}}})
+		x.hear(grant.Worked{Node: x.memberNode(u, 0), Tx: u.Attempt.Machine.ID(), States: []grant.WorkState{{Phase: grant.WorkRunning, Signaled: true}}})
 		x.answers()
 	}
 	x.pass(40 * time.Second)
 	report(x, u)
-	written := u.attempt.ready
+	written := u.Attempt.Ready
 	if written.SignaledMillis == 0 || written.AtMillis == 0 {
 		t.Fatalf("the key has %+v, want an instant of the signal", written)
 	}
@@ -67,9 +68,9 @@ func TestTheSignalIsOnRecord(t *testing.T) {
 	next := x.succeeded()
 	next.give(ResumeWork{})
 	next.answers()
-	u = next.work.units[u.path]
+	u = next.work.Units[u.Path]
 	report(next, u)
-	if got := u.attempt.ready; got.SignaledMillis != written.SignaledMillis || got.AtMillis != written.AtMillis || got.Revision != written.Revision {
+	if got := u.Attempt.Ready; got.SignaledMillis != written.SignaledMillis || got.AtMillis != written.AtMillis || got.Revision != written.Revision {
 		t.Errorf("the next leader has %+v, want %+v", got, written)
 	}
 	next.check()

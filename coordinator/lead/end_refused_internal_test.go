@@ -8,6 +8,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead/post"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 )
@@ -30,7 +31,7 @@ func (x *scene) refuseOnce(n *int, number int) {
 }
 
 // cancelsUntilTaken asks for the end of a job, again and again where the store refuses it.
-func (x *scene) cancelsUntilTaken(j *job) {
+func (x *scene) cancelsUntilTaken(j *work.Job) {
 	x.do(func() {
 		x.cancelJob(j, record.Cancellation{Reason: "UserRequested"}, func(s *api.Status) {
 			if s != nil && s.Code == 503 {
@@ -68,29 +69,29 @@ func TestADependentEndsThoughAWriteIsRefused(t *testing.T) {
 					for _, e := range events { // what comes meets the writes of what came before
 						switch e {
 						case 't':
-							x.pass(60*time.Second + clockError)
+							x.pass(60*time.Second + work.ClockError)
 						case 'n':
-							x.cancelsUntilTaken(first.job)
+							x.cancelsUntilTaken(first.Job)
 							for range 3 {
-								if len(x.asked) > 0 && api.Phase(first.job.record.Phase) != api.Cancelled {
+								if len(x.asked) > 0 && api.Phase(first.Job.Record.Phase) != api.Cancelled {
 									x.answer()
 								}
 							}
 						case 'c':
-							x.cancelsUntilTaken(u.job)
+							x.cancelsUntilTaken(u.Job)
 						}
 					}
 					for range 20 {
 						x.refuseOnce(&writes, number)
 						x.pass(time.Second)
 					}
-					for _, o := range u.job.units {
-						if !o.phase().Ended() {
-							t.Errorf("write %d refused: unit %s is %s, ending %t, its job %s", number, o.path, o.phase(), o.life.EndAsked(), u.job.record.Phase)
+					for _, o := range u.Job.Units {
+						if !o.Phase().Ended() {
+							t.Errorf("write %d refused: unit %s is %s, ending %t, its job %s", number, o.Path, o.Phase(), o.Life.EndAsked(), u.Job.Record.Phase)
 						}
 					}
-					if !api.Phase(u.job.record.Phase).Ended() {
-						t.Errorf("write %d refused: the job is %s", number, u.job.record.Phase)
+					if !api.Phase(u.Job.Record.Phase).Ended() {
+						t.Errorf("write %d refused: the job is %s", number, u.Job.Record.Phase)
 					}
 					x.check()
 				}
@@ -110,7 +111,7 @@ func TestAnOverdueAllocationEndsThoughItsDeletionIsRefused(t *testing.T) {
 			if deletedFirst {
 				deletion()
 			}
-			x.pass(60*time.Second + clockError)
+			x.pass(60*time.Second + work.ClockError)
 			if !deletedFirst {
 				deletion()
 			}
@@ -123,8 +124,8 @@ func TestAnOverdueAllocationEndsThoughItsDeletionIsRefused(t *testing.T) {
 				x.answers()
 				x.pass(time.Second)
 			}
-			if !u.phase().Ended() {
-				t.Errorf("the allocation is %s, its end is asked for: %t", u.phase(), u.life.EndAsked())
+			if !u.Phase().Ended() {
+				t.Errorf("the allocation is %s, its end is asked for: %t", u.Phase(), u.Life.EndAsked())
 			}
 			x.check()
 		})

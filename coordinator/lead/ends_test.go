@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/musterd/muster/coordinator/lead/breaker"
+	"github.com/musterd/muster/coordinator/lead/work"
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead/post"
@@ -24,11 +25,11 @@ func TestTheFirstRequestToEndCounts(t *testing.T) {
 		x.end(a, txn.ReleaseAsked{GraceSeconds: 1})
 		x.end(a, txn.ReleaseAsked{GraceSeconds: 7})
 	})
-	if a.life.Ending().GraceSeconds != 1 {
-		t.Errorf("the grace is %d", a.life.Ending().GraceSeconds)
+	if a.Life.Ending().GraceSeconds != 1 {
+		t.Errorf("the grace is %d", a.Life.Ending().GraceSeconds)
 	}
-	if x.answers(); !a.life.Gone() {
-		t.Errorf("it is %s", a.phase())
+	if x.answers(); !a.Life.Gone() {
+		t.Errorf("it is %s", a.Phase())
 	}
 }
 
@@ -37,9 +38,9 @@ func TestAnEndThatWasRefusedIsNone(t *testing.T) {
 	x := newScene(t)
 	a := x.accepted("a", 9, "")
 	x.do(func() { x.end(a, txn.ReleaseAsked{}) })
-	x.put(a.record.Path().Key(), record.MustEncode(a.record))
-	if x.answers(); a.life.Gone() || a.life.EndAsked() || x.room.Order().Len() != 1 {
-		t.Errorf("gone %t, ending %v, %d wait", a.life.Gone(), a.life.Ending(), x.room.Order().Len())
+	x.put(a.Record.Path().Key(), record.MustEncode(a.Record))
+	if x.answers(); a.Life.Gone() || a.Life.EndAsked() || x.room.Order().Len() != 1 {
+		t.Errorf("gone %t, ending %v, %d wait", a.Life.Gone(), a.Life.Ending(), x.room.Order().Len())
 	}
 }
 
@@ -49,7 +50,7 @@ func TestACreationThatFailedMayBeRepeated(t *testing.T) {
 	s := x.submission("a", "hash", "id")
 	x.accepts(s)
 	x.do(func() { x.undoCreation(s.units[0]) })
-	if key, _, _ := s.requested(); x.work.units[s.units[0].path] != nil {
+	if key, _, _ := s.requested(); x.work.Units[s.units[0].Path] != nil {
 		t.Error("the unit is there")
 	} else if _, known := x.requests.Get(key); known {
 		t.Error("the id is taken")
@@ -69,8 +70,8 @@ func TestWhatBecomesOfAUnit(t *testing.T) {
 		if x.says(a, grant.Tombstone); !ends {
 			x.answer() // RELEASING
 		}
-		if x.answer(); a.life.Gone() != ends || phase != "" && a.phase() != phase {
-			t.Errorf("ended %t: gone %t, %s", ends, a.life.Gone(), a.phase())
+		if x.answer(); a.Life.Gone() != ends || phase != "" && a.Phase() != phase {
+			t.Errorf("ended %t: gone %t, %s", ends, a.Life.Gone(), a.Phase())
 		}
 	}
 }
@@ -80,9 +81,9 @@ func TestAVictimThatItsOwnerEndsIsGone(t *testing.T) {
 	x := newScene(t)
 	a := x.running("a", 2, "")
 	x.finish(func() { x.evict(a, txn.EvictAsked{Reason: "drained"}) })
-	a.life.AskEnd(txn.ReleaseAsked{}, 0, nil)
-	if e := x.endOfUnit(a.attempt); api.Phase(e.record.Phase) != api.Cancelled || !e.removed {
-		t.Errorf("%s, removed %t", e.record.Phase, e.removed)
+	a.Life.AskEnd(txn.ReleaseAsked{}, 0, nil)
+	if e := x.endOfUnit(a.Attempt); api.Phase(e.Record.Phase) != api.Cancelled || !e.Removed {
+		t.Errorf("%s, removed %t", e.Record.Phase, e.Removed)
 	}
 }
 
@@ -91,14 +92,14 @@ func TestARecordInDoubtIsNotCollected(t *testing.T) {
 	for lost, collected := range map[bool]int{false: 1, true: 0} {
 		x := newScene(t)
 		a := x.submit("a", 2, "")
-		tx := a.attempt.machine.ID()
+		tx := a.Attempt.Machine.ID()
 		if lost {
 			x.says(a, grant.Reserved)
 			x.loses(false)
 		} else {
 			x.says(a, grant.No)
 		}
-		for x.work.attempts[tx] != nil {
+		for x.work.Attempts[tx] != nil {
 			x.answer()
 		}
 		if len(x.retired.terminal) != collected || x.retired.doubtful[tx] != lost {
@@ -112,13 +113,13 @@ func TestAUnitIsReadyWhenAllItsNodesHoldIt(t *testing.T) {
 	x := newScene(t)
 	a := x.submitJob("a", 2, 8)
 	x.settles(a, grant.Reserved)
-	for i, id := range a.attempt.machine.Nodes() {
+	for i, id := range a.Attempt.Machine.Nodes() {
 		n := x.nodes[id]
-		tx := a.attempt.machine.ID()
+		tx := a.Attempt.Machine.ID()
 		x.clear()
 		x.hear(grant.Replied{Node: id, Tx: tx, State: grant.Held, Incarnation: n.incarnation, Revision: n.revision, Members: n.reservations[tx].members})
 		x.answers()
-		if ready := a.attempt.ready.Revision != 0; ready != (i == 1) {
+		if ready := a.Attempt.Ready.Revision != 0; ready != (i == 1) {
 			t.Errorf("node %d of 2: ready %t", i+1, ready)
 		}
 	}
@@ -130,14 +131,14 @@ func TestWhoIsBlamedForACommit(t *testing.T) {
 	for _, followed := range []bool{true, false} {
 		x := newScene(t)
 		a := x.submit("a", 2, "")
-		at := a.attempt
+		at := a.Attempt
 		x.says(a, grant.Reserved)
 		rev := x.put(record.NodeIdentityKey("n1"), record.MustEncode(record.NodeIdentity{Incarnation: x.nodes["n1"].incarnation}))
 		if followed {
 			x.nodes["n1"].identity = rev
 		}
-		if x.answer(); at.failed["n1"] == breaker.Unregistered != followed {
-			t.Errorf("followed %t: failed as %q", followed, at.failed["n1"])
+		if x.answer(); at.Failed["n1"] == breaker.Unregistered != followed {
+			t.Errorf("followed %t: failed as %q", followed, at.Failed["n1"])
 		}
 	}
 }
@@ -147,20 +148,20 @@ func TestACommitIsOfAllMembers(t *testing.T) {
 	x := newScene(t)
 	a := x.submit("a", 2, "")
 	x.says(a, grant.Reserved)
-	a.record.Started = "2026-01-01T00:00:00Z"
-	d, err := x.commitOf(a.attempt)
+	a.Record.Started = "2026-01-01T00:00:00Z"
+	d, err := x.commitOf(a.Attempt)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, op := range d.Ops {
-		if key := a.record.Path().Key(); op.Key == key {
-			if rec, err := record.Decode[record.Unit](key, op.Value); err != nil || rec.Started != a.record.Started {
+		if key := a.Record.Path().Key(); op.Key == key {
+			if rec, err := record.Decode[record.Unit](key, op.Value); err != nil || rec.Started != a.Record.Started {
 				t.Errorf("started %q, %v", rec.Started, err)
 			}
 		}
 	}
-	a.record.Members++
-	if _, err := x.commitOf(a.attempt); err == nil {
+	a.Record.Members++
+	if _, err := x.commitOf(a.Attempt); err == nil {
 		t.Error("it is committed without a member")
 	}
 }
@@ -172,8 +173,8 @@ func TestWhileOthersLeaveNobodyIsEvicted(t *testing.T) {
 	x.running("c", 8, "")
 	x.finish(func() { x.end(a, txn.ReleaseAsked{}) })
 	b := x.accepted("b", 8, `"priority":5,"preemptionPolicy":"PreemptLowerPriority",`)
-	if b.attempt != nil || !strings.Contains(x.whyNoVictims(b), "are leaving") {
-		t.Errorf("attempt %v, stuck: %s", b.attempt, x.whyNoVictims(b))
+	if b.Attempt != nil || !strings.Contains(x.whyNoVictims(b), "are leaving") {
+		t.Errorf("attempt %v, stuck: %s", b.Attempt, x.whyNoVictims(b))
 	}
 }
 
@@ -186,12 +187,12 @@ func TestAClaimWaitsForANomination(t *testing.T) {
 		x.running("c", 8, "")
 		b := x.accepted("b", 8, "")
 		if nominated {
-			n := x.nodes[a.attempt.machine.Nodes()[0]]
-			n.reservations[transaction(1)] = &reservation{members: n.reservations[a.attempt.machine.ID()].members, waiting: true}
+			n := x.nodes[a.Attempt.Machine.Nodes()[0]]
+			n.reservations[transaction(1)] = &reservation{members: n.reservations[a.Attempt.Machine.ID()].members, waiting: true}
 		}
-		e := &sched.Evidence{Short: &sched.Shortage{Victims: []string{a.path}}}
+		e := &sched.Evidence{Short: &sched.Shortage{Victims: []string{a.Path}}}
 		begins := false
-		if x.do(func() { begins = x.world().Claim(b.wanted(), &sched.Decision{Evidence: e}) }); begins == nominated {
+		if x.do(func() { begins = x.world().Claim(b.Wanted(), &sched.Decision{Evidence: e}) }); begins == nominated {
 			t.Errorf("nominated to another unit %t: begins %t, %s", nominated, begins, e.NoVictims)
 		}
 	}
@@ -200,14 +201,14 @@ func TestAClaimWaitsForANomination(t *testing.T) {
 // TestAJobsEndThatWasRefusedIsTriedAgain: the store had no space for a while. The
 // wish is durable with the job, so nothing of the job may start, or stay.
 func TestAJobsEndThatWasRefusedIsTriedAgain(t *testing.T) {
-	for what, key := range map[string]func(*unit) string{
-		"its unit's end": func(u *unit) string { return u.record.Path().Key() },
-		"its own end":    func(u *unit) string { return record.JobKey("default", "a") },
+	for what, key := range map[string]func(*work.Unit) string{
+		"its unit's end": func(u *work.Unit) string { return u.Record.Path().Key() },
+		"its own end":    func(u *work.Unit) string { return record.JobKey("default", "a") },
 	} {
 		x := newScene(t)
 		a := x.submitJob("a", 2, 9)
 		x.answers()
-		x.do(func() { x.cancelJob(a.job, record.Cancellation{Remove: true}, func(*api.Status) {}) })
+		x.do(func() { x.cancelJob(a.Job, record.Cancellation{Remove: true}, func(*api.Status) {}) })
 		for x.answer(); !slices.ContainsFunc(x.asked[0].Write.Ops, func(o record.Op) bool { return o.Key == key(a) }); {
 			x.answer()
 		}
@@ -216,8 +217,8 @@ func TestAJobsEndThatWasRefusedIsTriedAgain(t *testing.T) {
 			t.Errorf("%s: %d questions at once, %d units wait to be tried", what, len(x.asked), x.room.Order().Len())
 		}
 		x.pass(1)
-		if x.answers(); !a.job.gone {
-			t.Errorf("%s: the job is %s", what, a.job.record.Phase)
+		if x.answers(); !a.Job.Gone {
+			t.Errorf("%s: the job is %s", what, a.Job.Record.Phase)
 		}
 	}
 }
@@ -227,7 +228,7 @@ func TestAPreemptionFitsIntoOneTxn(t *testing.T) {
 	for most, begins := range map[int]bool{7: false, 8: true} {
 		x := newSceneOn(t, sceneRules(), most)
 		_, b := x.preemptor()
-		if b.attempt != nil != begins {
+		if b.Attempt != nil != begins {
 			t.Errorf("of %d operations: begins %t, %s", most, !begins, x.whyNoVictims(b))
 		}
 	}

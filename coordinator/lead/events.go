@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/coordinator/lead/breaker"
+	"github.com/musterd/muster/coordinator/lead/work"
 
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/grant"
@@ -38,7 +39,7 @@ func (l *Leader) agentEvent(e grant.Event) {
 		l.setReady(n)
 		l.learnSpec(n)
 		for _, tx := range l.attemptsOn(e.Node) { // the agent refused every earlier command
-			l.step(l.work.attempts[tx], txn.Reconnected{Node: e.Node})
+			l.step(l.work.Attempts[tx], txn.Reconnected{Node: e.Node})
 		}
 		if l.mayLog(n) {
 			l.post.Info("node_registered", "node", e.Node, "incarnation", Clip(e.Incarnation.String()), "revision", int64(e.Revision))
@@ -76,7 +77,7 @@ func (l *Leader) onOccupied(n *node, e grant.Occupied) {
 	l.setOccupancy(n, e.Occupancy)
 	if rejoins && n.quarantine == "" { // commands were left out meanwhile
 		for _, tx := range l.attemptsOn(e.Node) {
-			l.step(l.work.attempts[tx], txn.Reconnected{Node: e.Node})
+			l.step(l.work.Attempts[tx], txn.Reconnected{Node: e.Node})
 		}
 	}
 	switch {
@@ -114,7 +115,7 @@ func (l *Leader) connected(e StreamOpened) {
 	}
 	l.sendKubeletPool(n)
 	for _, tx := range l.attemptsOn(e.Node) {
-		l.step(l.work.attempts[tx], txn.Reconnected{Node: e.Node})
+		l.step(l.work.Attempts[tx], txn.Reconnected{Node: e.Node})
 	}
 	l.wakeFor(n)
 }
@@ -164,12 +165,12 @@ func (l *Leader) setOccupancy(n *node, o grant.Occupancy) {
 		if present[tx] {
 			continue
 		}
-		a := l.work.attempts[tx]
+		a := l.work.Attempts[tx]
 		if a == nil {
 			n.removeReservation(tx)
 			continue
 		}
-		switch m := a.machine; {
+		switch m := a.Machine; {
 		case !m.Has(n.view.ID): // its record has lost the members here
 			n.removeReservation(tx)
 		case !m.Undecided() && m.State() != txn.Aborted && !m.FreedBy(n.view.ID):
@@ -177,7 +178,7 @@ func (l *Leader) setOccupancy(n *node, o grant.Occupancy) {
 		default:
 			// The reservation of a nomination stays until the preemption is given up,
 			// and its victims may still be on the node.
-			h.setPlanned(a.isPreempting() && m.Undecided())
+			h.setPlanned(a.IsPreempting() && m.Undecided())
 		}
 	}
 	l.retireAbsentRecords(n, present)
@@ -190,9 +191,9 @@ func (l *Leader) setOccupancy(n *node, o grant.Occupancy) {
 // attempt that waits for Freed continues; where no attempt waits, the agent may
 // forget the transaction.
 func (l *Leader) onTombstone(n *node, tx resource.TxID) {
-	if a := l.work.attempts[tx]; a != nil && a.machine.Has(n.view.ID) {
-		a.clearAssumedFreed(n.view.ID)
-		if l.step(a, txn.Freed{Node: n.view.ID}); !a.machine.Undecided() && a.machine.State().IsInDoubt() { // the devices are free now
+	if a := l.work.Attempts[tx]; a != nil && a.Machine.Has(n.view.ID) {
+		a.ClearAssumedFreed(n.view.ID)
+		if l.step(a, txn.Freed{Node: n.view.ID}); !a.Machine.Undecided() && a.Machine.State().IsInDoubt() { // the devices are free now
 			l.partly.Note(tx, n.view.ID, l.post.Now(), l.post.Millis())
 		}
 		return
@@ -218,7 +219,7 @@ func (l *Leader) disconnected(e grant.Disconnected) {
 // replied handles the answer of an agent about one transaction.
 func (l *Leader) replied(e grant.Replied) {
 	n := l.node(e.Node)
-	a := l.work.attempts[e.Tx]
+	a := l.work.Attempts[e.Tx]
 	e.Reasons = clipReasons(e.Reasons)
 	bad := l.judgeReply(n, a, &e)
 	if bad == nil || bad.reason != violationTooMany {
@@ -237,7 +238,7 @@ func (l *Leader) replied(e grant.Replied) {
 	case grant.No, grant.None:
 		// An agent that has not registered refuses even a committed transaction.
 		// The reservation of a nomination stays until the preemption is given up.
-		if n.reservations[e.Tx] != nil && (a == nil || a.machine.Undecided() && !a.isPreempting()) {
+		if n.reservations[e.Tx] != nil && (a == nil || a.Machine.Undecided() && !a.IsPreempting()) {
 			n.drop(e.Tx)
 			l.wakeFor(n)
 		}
@@ -245,11 +246,11 @@ func (l *Leader) replied(e grant.Replied) {
 		if n.reservations[e.Tx] == nil {
 			break
 		}
-		if n.drop(e.Tx); a == nil || !a.machine.Has(e.Node) {
+		if n.drop(e.Tx); a == nil || !a.Machine.Has(e.Node) {
 			l.wakeFor(n)
 		}
 	}
-	if a == nil || !a.machine.Has(e.Node) {
+	if a == nil || !a.Machine.Has(e.Node) {
 		switch e.State {
 		case grant.Tombstone:
 			l.onTombstone(n, e.Tx)
@@ -269,9 +270,9 @@ func (l *Leader) replied(e grant.Replied) {
 	case grant.Held:
 		l.confirmHeld(a, e.Node)
 	case grant.No:
-		if a.machine.Undecided() {
-			a.fail(e.Node, breaker.Refused)
-			a.noteReasons(e.Node, e.Reasons)
+		if a.Machine.Undecided() {
+			a.Fail(e.Node, breaker.Refused)
+			a.NoteReasons(e.Node, e.Reasons)
 			l.reply(n, grant.Resync{}) // its ledger differs from the view
 		}
 		l.step(a, txn.Refused{Node: e.Node, Reasons: e.Reasons})
@@ -283,13 +284,13 @@ func (l *Leader) replied(e grant.Replied) {
 
 // dropAnswer drops an answer that does not fit its request. The answer counts
 // as the node's No.
-func (l *Leader) dropAnswer(n *node, a *attempt, bad *lie) {
+func (l *Leader) dropAnswer(n *node, a *work.Attempt, bad *lie) {
 	id := n.view.ID
-	if a != nil && a.machine.Undecided() {
-		a.fail(id, breaker.WrongVote)
+	if a != nil && a.Machine.Undecided() {
+		a.Fail(id, breaker.WrongVote)
 	}
 	l.handleLie(n, bad)
-	if a == nil || !a.machine.Undecided() || l.work.attempts[a.machine.ID()] != a {
+	if a == nil || !a.Machine.Undecided() || l.work.Attempts[a.Machine.ID()] != a {
 		return
 	}
 	l.step(a, txn.Refused{Node: id, Reasons: []resource.Reason{{Code: resource.ReasonViolation, Detail: Clip(bad.detail)}}})

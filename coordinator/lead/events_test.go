@@ -65,11 +65,11 @@ func TestWhatANoTakesBack(t *testing.T) {
 	for _, s := range []grant.State{grant.No, grant.None} {
 		x := newScene(t)
 		a := x.running("a", 2, "")
-		if x.says(a, s); x.nodes["n1"].reservations[a.attempt.machine.ID()] == nil {
+		if x.says(a, s); x.nodes["n1"].reservations[a.Attempt.Machine.ID()] == nil {
 			t.Errorf("%s frees what is committed", s)
 		}
 		b := x.submit("b", 2, "")
-		tx := b.attempt.machine.ID()
+		tx := b.Attempt.Machine.ID()
 		if x.says(b, s); x.nodes["n1"].reservations[tx] != nil {
 			t.Errorf("%s keeps what was planned", s)
 		}
@@ -81,11 +81,11 @@ func TestANodeThatRefusedIsAskedForEverything(t *testing.T) {
 	a := x.submit("a", 2, "")
 	x.clear()
 	x.says(a, grant.No)
-	if got := x.commands(); !slices.Contains(got, "n1 Resync") || a.avoid["n1"] != 0 {
-		t.Errorf("commands %v, avoided %v before the record is there", got, a.avoid)
+	if got := x.commands(); !slices.Contains(got, "n1 Resync") || a.Avoid["n1"] != 0 {
+		t.Errorf("commands %v, avoided %v before the record is there", got, a.Avoid)
 	}
-	if x.answers(); a.avoid["n1"] != 1 {
-		t.Errorf("avoided %v", a.avoid)
+	if x.answers(); a.Avoid["n1"] != 1 {
+		t.Errorf("avoided %v", a.Avoid)
 	}
 }
 
@@ -97,10 +97,10 @@ func TestAnAgentInQuarantineFreesNothing(t *testing.T) {
 		x.finish(func() { x.end(a, txn.ReleaseAsked{}) })
 		e := x.hosts["n1"]
 		e.Quarantine = quarantine
-		e.Occupancy = x.occupied("n1", grant.Grant{Tx: a.attempt.machine.ID(), Epoch: x.post.Epoch(), State: grant.Tombstone})
+		e.Occupancy = x.occupied("n1", grant.Grant{Tx: a.Attempt.Machine.ID(), Epoch: x.post.Epoch(), State: grant.Tombstone})
 		x.hear(e)
 		x.answers()
-		if gone := a.attempt == nil; gone != freed {
+		if gone := a.Attempt == nil; gone != freed {
 			t.Errorf("quarantine %q: freed %t", quarantine, gone)
 		}
 	}
@@ -161,13 +161,13 @@ func TestAnAnswerOfAnEarlierEpochIsNotOutlived(t *testing.T) {
 func TestANominationIsKeptOverAStream(t *testing.T) {
 	x := newScene(t)
 	a, b := x.claimed()
-	tx := b.attempt.machine.ID()
+	tx := b.Attempt.Machine.ID()
 	e := x.hosts["n1"]
-	e.Occupancy.Grants = []grant.Grant{{Tx: a.attempt.machine.ID(), Epoch: x.post.Epoch(), State: grant.Held, Members: x.nodes["n1"].reservations[a.attempt.machine.ID()].members}}
+	e.Occupancy.Grants = []grant.Grant{{Tx: a.Attempt.Machine.ID(), Epoch: x.post.Epoch(), State: grant.Held, Members: x.nodes["n1"].reservations[a.Attempt.Machine.ID()].members}}
 	if x.hear(e); !x.nodes["n1"].reservations[tx].waiting {
 		t.Error("it is planned as if nobody had to leave")
 	}
-	c := x.work.units["default/alloc/c/0"].attempt.machine.ID() // it runs
+	c := x.work.Units["default/alloc/c/0"].Attempt.Machine.ID() // it runs
 	e = x.hosts["n2"]
 	if x.hear(e); x.nodes["n2"].reservations[c].waiting {
 		t.Error("what runs waits")
@@ -179,23 +179,23 @@ func TestTheFaultsOfAVote(t *testing.T) {
 	x := newScene(t)
 	a := x.submit("a", 2, "")
 	x.pass(x.rules.VoteBudget / 4)
-	if !a.attempt.late["n1"] || !x.nodes["n1"].view.Tripped {
+	if !a.Attempt.Late["n1"] || !x.nodes["n1"].view.Tripped {
 		t.Error("it is not late after a quarter of the budget")
 	}
 	x.pass(x.rules.VoteBudget - x.rules.VoteBudget/4 - 1)
-	if f := a.attempt.failed["n1"]; f != "" {
+	if f := a.Attempt.Failed["n1"]; f != "" {
 		t.Errorf("a moment before the end it is %s", f)
 	}
-	at := a.attempt
-	if x.pass(1); at.failed["n1"] != breaker.Silent {
-		t.Errorf("in the end it is %q", at.failed["n1"])
+	at := a.Attempt
+	if x.pass(1); at.Failed["n1"] != breaker.Silent {
+		t.Errorf("in the end it is %q", at.Failed["n1"])
 	}
 
 	x = newScene(t)
 	_, b := x.preemptor()
-	at = b.attempt
-	if x.pass(x.rules.VoteBudget); at.machine.Undecided() && at.failed["n1"] != "" || len(at.failed) > 0 {
-		t.Errorf("a preemptor's node is %v", at.failed)
+	at = b.Attempt
+	if x.pass(x.rules.VoteBudget); at.Machine.Undecided() && at.Failed["n1"] != "" || len(at.Failed) > 0 {
+		t.Errorf("a preemptor's node is %v", at.Failed)
 	}
 }
 
@@ -208,8 +208,8 @@ func TestALateVoteDoesNotCloseABreaker(t *testing.T) {
 			x.pass(x.rules.VoteBudget / 4)
 		}
 		x.settles(a, grant.Reserved)
-		if got := x.nodes["n1"].view.Tripped; got != tripped || a.phase() != api.Running {
-			t.Errorf("late %t: tripped %t, %s", late, got, a.phase())
+		if got := x.nodes["n1"].view.Tripped; got != tripped || a.Phase() != api.Running {
+			t.Errorf("late %t: tripped %t, %s", late, got, a.Phase())
 		}
 	}
 }

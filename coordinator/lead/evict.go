@@ -3,6 +3,7 @@ package lead
 import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead/post"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/coordinator/txn"
@@ -12,23 +13,23 @@ import (
 
 // evict gives a running unit notice, for no preemptor. What cannot be evicted
 // now stays as it is: a victim that has been claimed gets its notice anyway.
-func (l *Leader) evict(u *unit, notice txn.EvictAsked) {
-	if u.attempt == nil || u.life.EndAsked() {
+func (l *Leader) evict(u *work.Unit, notice txn.EvictAsked) {
+	if u.Attempt == nil || u.Life.EndAsked() {
 		return
 	}
-	l.post.Info("evicting", "unit", u.path, "grace_seconds", notice.GraceSeconds, "reason", notice.Reason)
-	l.step(u.attempt, notice)
+	l.post.Info("evicting", "unit", u.Path, "grace_seconds", notice.GraceSeconds, "reason", notice.Reason)
+	l.step(u.Attempt, notice)
 }
 
 // writeEvicting asks for COMMITTED → EVICTING, for no preemptor.
-func (l *Leader) writeEvicting(a *attempt, e txn.WriteEvicting) {
+func (l *Leader) writeEvicting(a *work.Attempt, e txn.WriteEvicting) {
 	notice, instant := txn.EvictAsked(e), l.post.Millis()
 	l.post.Submit(post.Decision{
-		Compares: []record.Compare{record.ModRevIs(record.TxKey(a.machine.ID()), a.machine.Revision())},
+		Compares: []record.Compare{record.ModRevIs(record.TxKey(a.Machine.ID()), a.Machine.Revision())},
 		Ops:      l.evictingOps(a, notice, instant, ""),
 		Done: func(o txn.Outcome, rev resource.Revision, _ error) {
 			if o == txn.Landed {
-				a.setNoticed(instant)
+				a.SetNoticed(instant)
 			}
 			l.step(a, txn.EvictingAnswered{Outcome: o, Revision: rev})
 		},
@@ -36,163 +37,133 @@ func (l *Leader) writeEvicting(a *attempt, e txn.WriteEvicting) {
 }
 
 // evictingOps are the writes of EVICTING, with the notice at an instant.
-func (l *Leader) evictingOps(a *attempt, notice txn.EvictAsked, instant int64, by resource.TxID) []record.Op {
+func (l *Leader) evictingOps(a *work.Attempt, notice txn.EvictAsked, instant int64, by resource.TxID) []record.Op {
 	rec := l.recordOf(a, grant.RecordEvicting)
 	rec.By, rec.Reason, rec.GraceSeconds, rec.EndingMillis, rec.Evicted = by, notice.Reason, notice.GraceSeconds, instant, true
-	unit := a.unit.record
+	unit := a.Unit.Record
 	unit.Phase, unit.Reason = string(api.Terminating), notice.Reason
-	a.setRequeues(a.unit.job == nil && a.unit.isSuspended())
-	unit.Requeues = a.requeues
+	a.SetRequeues(a.Unit.Job == nil && a.Unit.IsSuspended())
+	unit.Requeues = a.Requeues
 	return []record.Op{
-		record.Put(record.TxKey(a.machine.ID()), record.MustEncode(rec)),
+		record.Put(record.TxKey(a.Machine.ID()), record.MustEncode(rec)),
 		record.Put(unit.Path().Key(), record.MustEncode(unit)),
 	}
 }
 
 // underNotice makes a unit Terminating: its eviction is durable. Members that
 // have grown a gang are of no use without the first: they leave with it.
-func (l *Leader) underNotice(a *attempt, e txn.AckEvicting) {
-	u := a.unit
-	a.receiveNotice(txn.EvictAsked{GraceSeconds: e.GraceSeconds, Reason: e.Reason})
-	u.receiveNotice(e.Reason, e.Revision)
+func (l *Leader) underNotice(a *work.Attempt, e txn.AckEvicting) {
+	u := a.Unit
+	a.ReceiveNotice(txn.EvictAsked{GraceSeconds: e.GraceSeconds, Reason: e.Reason})
+	u.ReceiveNotice(e.Reason, e.Revision)
 	l.post.Count(post.MetricEvictions, "")
 	l.writeWish(u)
 	l.notify(u)
 	l.evictMates(a, e)
 	l.evictGang(a, txn.EvictAsked{GraceSeconds: e.GraceSeconds, Reason: "its gang was evicted: " + e.Reason})
-	if u.job == nil || !u.job.gang || u.record.N > 0 {
+	if u.Job == nil || !u.Job.Gang || u.Record.N > 0 {
 		return
 	}
-	for _, growth := range u.job.units[1:] {
+	for _, growth := range u.Job.Units[1:] {
 		l.evict(growth, txn.EvictAsked{GraceSeconds: e.GraceSeconds, Reason: "its gang was evicted: " + e.Reason})
 	}
-	l.endReplacements(u.job)
+	l.endReplacements(u.Job)
 }
 
 // evictMates gives notice to the other members of a group that has lost one by an
 // eviction. A member that its owner suspends, and one whose node is dead, leave alone.
-func (l *Leader) evictMates(a *attempt, e txn.AckEvicting) {
-	if a.unit.group == nil || a.unit.isSuspended() || a.lost {
+func (l *Leader) evictMates(a *work.Attempt, e txn.AckEvicting) {
+	if a.Unit.Group == nil || a.Unit.IsSuspended() || a.Lost {
 		return
 	}
-	for _, mate := range a.unit.group.units {
-		if mate.evictable() {
+	for _, mate := range a.Unit.Group.Units {
+		if mate.Evictable() {
 			l.evict(mate, txn.EvictAsked{GraceSeconds: e.GraceSeconds, Reason: "its group was evicted: " + e.Reason})
 		}
 	}
 }
 
-// unitEnd is what becomes of a unit when its transaction is RELEASED.
-//
-// Invariant: it is fixed with the first Txn that writes it, whichever of
-// several lands.
-type unitEnd struct {
-	record record.Unit
-	// waiting is why a unit that waits again is not tried at once; nil for another unit.
-	waiting *record.Waiting
-	// removed: an allocation that its owner has deleted, or a replacement whose gang does not
-	// run any more.
-	removed bool
-	// requeued: a job's unit that was evicted or whose work starts again, or an
-	// allocation that its owner has suspended, is back at its place in the order.
-	requeued bool
-}
-
 // endOfUnit: what its owner ends is Cancelled and, if it is an allocation, gone;
 // an evicted allocation is Preempted and stays to be seen; an evicted job, and an
 // allocation that its owner has suspended, go on waiting, at the place that they had.
-func (l *Leader) endOfUnit(a *attempt) *unitEnd {
-	u := a.unit
-	e := &unitEnd{record: u.record}
-	r := &e.record
+func (l *Leader) endOfUnit(a *work.Attempt) *work.UnitEnd {
+	u := a.Unit
+	e := &work.UnitEnd{Record: u.Record}
+	r := &e.Record
 	r.TxID, r.Lost, r.Ended, r.EndedMillis = "", nil, l.post.Stamp(), l.post.Millis()
-	if u.work() != nil || len(a.work) > 0 { // also of a unit that waits again: its output is kept
-		r.Exits, r.LastTx = a.exits(), a.machine.ID()
+	if u.Work() != nil || len(a.Work) > 0 { // also of a unit that waits again: its output is kept
+		r.Exits, r.LastTx = a.Exits(), a.Machine.ID()
 	}
 	switch {
-	case u.record.Replaces && (u.life.EndAsked() || !u.isWanted()):
-		r.Phase, e.removed = string(api.Cancelled), true
-	case a.outcome != nil && a.outcome.Phase == string(api.Pending):
-		if e.requeued = l.startsAgain(a, r); e.requeued && r.RetryMillis != 0 {
-			w := shown.RestartBackOff(r.Failure, r.Retry, u.job.policy().BackoffLimit, r.RetryMillis)
+	case u.Record.Replaces && (u.Life.EndAsked() || !u.IsWanted()):
+		r.Phase, e.Removed = string(api.Cancelled), true
+	case a.Outcome != nil && a.Outcome.Phase == string(api.Pending):
+		if e.Requeued = l.startsAgain(a, r); e.Requeued && r.RetryMillis != 0 {
+			w := shown.RestartBackOff(r.Failure, r.Retry, u.Job.Policy().BackoffLimit, r.RetryMillis)
 			w.SinceMillis = l.post.Millis()
-			e.waiting = &w
+			e.Waiting = &w
 		}
-	case a.outcome != nil:
-		r.Phase, r.End, r.Reason = a.outcome.Phase, a.outcome.EndedBy(), a.outcome.Message
-	case u.life.EndAsked() || a.notice == nil:
-		r.Phase, e.removed = string(api.Cancelled), u.job == nil
-	case u.record.Requeues:
-		r.Phase, r.Reason, r.Started, r.Requeues, e.requeued = string(api.Pending), "", "", false, true
+	case a.Outcome != nil:
+		r.Phase, r.End, r.Reason = a.Outcome.Phase, a.Outcome.EndedBy(), a.Outcome.Message
+	case u.Life.EndAsked() || a.Notice == nil:
+		r.Phase, e.Removed = string(api.Cancelled), u.Job == nil
+	case u.Record.Requeues:
+		r.Phase, r.Reason, r.Started, r.Requeues, e.Requeued = string(api.Pending), "", "", false, true
 		if r.FirstReadyMillis == 0 {
-			r.FirstReadyMillis = a.ready.AtMillis
+			r.FirstReadyMillis = a.Ready.AtMillis
 		}
-	case u.job == nil && a.lost:
-		r.Phase, r.Reason = string(api.Failed), a.notice.Reason
-	case u.job == nil:
-		r.Phase, r.Reason = string(api.Preempted), a.notice.Reason
+	case u.Job == nil && a.Lost:
+		r.Phase, r.Reason = string(api.Failed), a.Notice.Reason
+	case u.Job == nil:
+		r.Phase, r.Reason = string(api.Preempted), a.Notice.Reason
 	default:
-		r.Phase, r.Reason, r.Started, e.requeued = string(api.Pending), "", "", true
+		r.Phase, r.Reason, r.Started, e.Requeued = string(api.Pending), "", "", true
 		if r.FirstReadyMillis == 0 {
-			r.FirstReadyMillis = a.ready.AtMillis
+			r.FirstReadyMillis = a.Ready.AtMillis
 		}
 		r.ActiveSinceMillis = 0
 	}
-	if e.requeued {
+	if e.Requeued {
 		r.Ended, r.EndedMillis = "", 0
 	}
-	if e.requeued && u.job != nil {
-		r.Priority = l.priorityOf(u.job)
+	if e.Requeued && u.Job != nil {
+		r.Priority = l.priorityOf(u.Job)
 	}
 	return e
 }
 
-func (e *unitEnd) ops() []record.Op {
-	key := e.record.Path().Key()
-	switch {
-	case e.removed:
-		return []record.Op{record.Delete(key)}
-	case e.requeued:
-		return []record.Op{
-			record.Put(key, record.MustEncode(e.record)),
-			record.Put(e.record.Order().Key(), record.MustEncode(record.Order{UnitUID: e.record.UID, Waiting: e.waiting})),
-		}
-	}
-	return []record.Op{record.Put(key, record.MustEncode(e.record))}
-}
-
 // onUnitReleased takes over what became of a unit whose transaction is RELEASED.
-func (l *Leader) onUnitReleased(a *attempt) {
-	u := a.unit
-	e := a.closing
+func (l *Leader) onUnitReleased(a *work.Attempt) {
+	u := a.Unit
+	e := a.Closing
 	if e == nil { // another has written it
 		e = l.endOfUnit(a)
 	}
-	if e.requeued && e.record.Priority != u.record.Priority {
+	if e.Requeued && e.Record.Priority != u.Record.Priority {
 		l.removeConsumer(u) // the trees know its priority
 	}
 	l.keepExit(a)
-	u.setReleased(e, a.machine.Revision())
-	l.work.mapMembers(u)
-	l.census.note(u)
+	u.SetReleased(e, a.Machine.Revision())
+	l.work.MapMembers(u)
+	l.census.Note(u)
 	switch {
-	case e.requeued:
-		l.post.Info("unit_requeued", "unit", u.path)
-		if a.outcome != nil { // the wish was to end this run
-			u.dropWish()
+	case e.Requeued:
+		l.post.Info("unit_requeued", "unit", u.Path)
+		if a.Outcome != nil { // the wish was to end this run
+			u.DropWish()
 		}
-		if u.life.EndAsked() { // asked for in the meantime
+		if u.Life.EndAsked() { // asked for in the meantime
 			l.endQueued(u)
 			return
 		}
-		l.waitAgain(u, a.notice)
-	case e.removed || u.job != nil:
+		l.waitAgain(u, a.Notice)
+	case e.Removed || u.Job != nil:
 		l.finish(u)
-	case u.life.EndAsked() && a.outcome == nil:
+	case u.Life.EndAsked() && a.Outcome == nil:
 		l.endQueued(u)
 	default:
-		if a.outcome != nil { // an allocation has ended with its time
-			u.dropWish()
+		if a.Outcome != nil { // an allocation has ended with its time
+			u.DropWish()
 		}
 		l.removeConsumer(u)
 		l.notify(u)
@@ -202,12 +173,12 @@ func (l *Leader) onUnitReleased(a *attempt) {
 
 // waitAgain goes on with a unit that is back at its place in the order. Its job may have
 // ended in the meantime.
-func (l *Leader) waitAgain(u *unit, evicted *txn.EvictAsked) {
-	if u.job != nil {
-		l.holdUnits(u.job)
+func (l *Leader) waitAgain(u *work.Unit, evicted *txn.EvictAsked) {
+	if u.Job != nil {
+		l.holdUnits(u.Job)
 		l.awaitRetry(u)
-		if u.record.Priority != l.priorityOf(u.job) { // that has changed since the Txn was made
-			l.awaitPriorities(u.job, 0)
+		if u.Record.Priority != l.priorityOf(u.Job) { // that has changed since the Txn was made
+			l.awaitPriorities(u.Job, 0)
 		}
 	}
 	if evicted != nil {
@@ -216,7 +187,7 @@ func (l *Leader) waitAgain(u *unit, evicted *txn.EvictAsked) {
 		l.offer(u)
 	}
 	l.notify(u)
-	if u.job != nil {
-		l.finishJob(u.job)
+	if u.Job != nil {
+		l.finishJob(u.Job)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/grant"
@@ -16,15 +17,15 @@ import (
 // TestAVictimReadAsEvictingFollowsItsRecord: the write of the notice had no answer. The grace,
 // the reason and the instant are the record's; the victim waits for undecided preemptors alone.
 func TestAVictimReadAsEvictingFollowsItsRecord(t *testing.T) {
-	for name, by := range map[string]func(p *unit) resource.TxID{
-		"for nobody":                       func(*unit) resource.TxID { return "" },
-		"for a preemptor that has started": func(p *unit) resource.TxID { return p.attempt.machine.ID() },
-		"for a preemptor that is gone":     func(p *unit) resource.TxID { return p.attempt.machine.ID() + "0" },
+	for name, by := range map[string]func(p *work.Unit) resource.TxID{
+		"for nobody":                       func(*work.Unit) resource.TxID { return "" },
+		"for a preemptor that has started": func(p *work.Unit) resource.TxID { return p.Attempt.Machine.ID() },
+		"for a preemptor that is gone":     func(p *work.Unit) resource.TxID { return p.Attempt.Machine.ID() + "0" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := newScene(t)
 			v, p := x.running("v", 8, ""), x.running("p", 8, "")
-			tx := v.attempt.machine.ID()
+			tx := v.Attempt.Machine.ID()
 			x.do(func() { x.evict(v, txn.EvictAsked{GraceSeconds: 7, Reason: "Drained"}) })
 			x.loses(true)
 			read, rec := x.next(), x.tx(tx)
@@ -33,13 +34,13 @@ func TestAVictimReadAsEvictingFollowsItsRecord(t *testing.T) {
 			kv.Value = record.MustEncode(rec)
 			x.clear()
 			x.give(ReadAnswer{read.Token, kv, true, kv.ModRev})
-			a := v.attempt
-			if a.machine.By() != "" || a.notice == nil || a.notice.GraceSeconds != 9 || a.notice.Reason != "gives way" || a.noticed.UnixMilli() != rec.EndingMillis {
-				t.Errorf("the victim waits for %q with notice %+v since %d, want that of its record for nobody", a.machine.By(), a.notice, a.noticed.UnixMilli())
+			a := v.Attempt
+			if a.Machine.By() != "" || a.Notice == nil || a.Notice.GraceSeconds != 9 || a.Notice.Reason != "gives way" || a.Noticed.UnixMilli() != rec.EndingMillis {
+				t.Errorf("the victim waits for %q with notice %+v since %d, want that of its record for nobody", a.Machine.By(), a.Notice, a.Noticed.UnixMilli())
 			}
 			x.settles(v, grant.Tombstone)
-			if v.phase() != api.Preempted {
-				t.Errorf("the victim is %s after its agent has freed it: let it end without its preemptor", v.phase())
+			if v.Phase() != api.Preempted {
+				t.Errorf("the victim is %s after its agent has freed it: let it end without its preemptor", v.Phase())
 			}
 		})
 	}
@@ -50,12 +51,12 @@ func TestAVictimReadAsEvictingFollowsItsRecord(t *testing.T) {
 func TestAnAbortedRecordNamesItsUnit(t *testing.T) {
 	x := newScene(t)
 	u := x.submit("a", 8, "")
-	refused := u.attempt.machine.ID()
+	refused := u.Attempt.Machine.ID()
 	x.says(u, grant.No)
 	left := resource.NewTxID("u-left", x.post.Epoch()-1, 1, resource.Nonce{1})
 	x.returns("n2", grant.Grant{Tx: left, Unit: "u-left", Epoch: x.post.Epoch() - 1, State: grant.Reserved})
 	x.answers()
-	for tx, want := range map[resource.TxID]resource.UnitUID{refused: u.record.UID, left: "u-left"} {
+	for tx, want := range map[resource.TxID]resource.UnitUID{refused: u.Record.UID, left: "u-left"} {
 		if rec := x.tx(tx); rec.State != grant.RecordAborted || rec.UnitUID != want || rec.Ended == "" || rec.Reason == "" || rec.Epoch != x.post.Epoch() {
 			t.Errorf("the record of %s is %+v, want ABORTED with unit %s, an end and a reason", tx, rec, want)
 		}
@@ -80,13 +81,13 @@ func TestAReplacementThatNobodyWantsEnds(t *testing.T) {
 			x.connect("n4")
 			x.answers()
 			x.holdsAll(r)
-			gang, replacement := u.record, r.record
+			gang, replacement := u.Record, r.Record
 			c.change(&gang, &replacement)
 			x.put(gang.Path().Key(), record.MustEncode(gang))
 			x.put(replacement.Path().Key(), record.MustEncode(replacement))
 			next := x.succeeded()
 			next.finish(next.resume)
-			if got := next.work.units[r.path].phase(); got != c.want {
+			if got := next.work.Units[r.Path].Phase(); got != c.want {
 				t.Errorf("the replacement is %s, want %s", got, c.want)
 			}
 		})
@@ -97,23 +98,23 @@ func TestAReplacementThatNobodyWantsEnds(t *testing.T) {
 // readiness, the retries, and the last transaction.
 func TestAUnitThatWaitsAgainHasNothingOfItsLastRun(t *testing.T) {
 	for name, c := range map[string]struct {
-		start func(x *scene) *unit
-		stop  func(x *scene, u *unit)
-		again func(x *scene, u *unit)
+		start func(x *scene) *work.Unit
+		stop  func(x *scene, u *work.Unit)
+		again func(x *scene, u *work.Unit)
 	}{
 		"an evicted job": {
-			func(x *scene) *unit { return x.limited("", `"ttl":"1h",`) },
-			func(x *scene, u *unit) { x.do(func() { x.evict(u, txn.EvictAsked{Reason: "Drained"}) }) }, func(*scene, *unit) {},
+			func(x *scene) *work.Unit { return x.limited("", `"ttl":"1h",`) },
+			func(x *scene, u *work.Unit) { x.do(func() { x.evict(u, txn.EvictAsked{Reason: "Drained"}) }) }, func(*scene, *work.Unit) {},
 		},
 		"a suspended allocation": {
-			func(x *scene) *unit { u := x.submit("a", 1, `"ttl":"1h",`); x.holdsAll(u); return u },
-			func(x *scene, u *unit) { x.wants(u, suspend) }, func(x *scene, u *unit) { x.wants(u, resume) },
+			func(x *scene) *work.Unit { u := x.submit("a", 1, `"ttl":"1h",`); x.holdsAll(u); return u },
+			func(x *scene, u *work.Unit) { x.wants(u, suspend) }, func(x *scene, u *work.Unit) { x.wants(u, resume) },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := newWorkScene(t)
 			u := c.start(x)
-			first := u.attempt.ready.AtMillis
+			first := u.Attempt.Ready.AtMillis
 			for round := range 2 {
 				x.pass(10 * time.Second)
 				c.stop(x, u)
@@ -152,12 +153,12 @@ func TestADeadlineBeginsAnewAfterAnEviction(t *testing.T) {
 	x.answers()
 	x.holdsAll(u)
 	x.pass(59 * time.Second)
-	if x.answers(); u.phase() != api.Running {
-		t.Errorf("59 s after the start that followed the eviction the unit is %s, want Running", u.phase())
+	if x.answers(); u.Phase() != api.Running {
+		t.Errorf("59 s after the start that followed the eviction the unit is %s, want Running", u.Phase())
 	}
-	x.pass(time.Second + clockError)
-	if x.answers(); u.phase() != api.Terminating {
-		t.Errorf("after its deadline the unit is %s, want Terminating", u.phase())
+	x.pass(time.Second + work.ClockError)
+	if x.answers(); u.Phase() != api.Terminating {
+		t.Errorf("after its deadline the unit is %s, want Terminating", u.Phase())
 	}
 }
 
@@ -166,7 +167,7 @@ func TestAnEndThatWasAskedWhileTheUnitBecomesFree(t *testing.T) {
 	for name, job := range map[string]bool{"an evicted job": true, "a suspended allocation": false} {
 		t.Run(name, func(t *testing.T) {
 			x := newScene(t)
-			var u *unit
+			var u *work.Unit
 			if job {
 				u = x.submitJob("j", 2, 1)
 				x.holdsAll(u)
@@ -178,14 +179,14 @@ func TestAnEndThatWasAskedWhileTheUnitBecomesFree(t *testing.T) {
 			}
 			x.answers()
 			x.says(u, grant.Tombstone)
-			for u.attempt.machine.State() != txn.Closing {
+			for u.Attempt.Machine.State() != txn.Closing {
 				x.answer()
 			}
 			x.finish(func() { x.end(u, txn.ReleaseAsked{Reason: "asked"}) })
-			if job && u.phase() != api.Cancelled || !job && !u.life.Gone() {
-				t.Errorf("the unit is %s, gone %t: its end was asked for before the place was free", u.phase(), u.life.Gone())
+			if job && u.Phase() != api.Cancelled || !job && !u.Life.Gone() {
+				t.Errorf("the unit is %s, gone %t: its end was asked for before the place was free", u.Phase(), u.Life.Gone())
 			}
-			if x.keeps(u.record.Order().Key()) {
+			if x.keeps(u.Record.Order().Key()) {
 				t.Error("the unit has a place in the order still")
 			}
 			x.check()
@@ -197,7 +198,7 @@ func TestAnEndThatWasAskedWhileTheUnitBecomesFree(t *testing.T) {
 func TestTheRecordOfAVictimSaysSinceWhenAndForWhomItEnds(t *testing.T) {
 	x := newScene(t)
 	a, b := x.claimed()
-	victim, by, since := a.attempt.machine.ID(), b.attempt.machine.ID(), x.tx(a.attempt.machine.ID()).EndingMillis
+	victim, by, since := a.Attempt.Machine.ID(), b.Attempt.Machine.ID(), x.tx(a.Attempt.Machine.ID()).EndingMillis
 	x.pass(700 * time.Millisecond)
 	x.says(a, grant.Tombstone)
 	x.settles(b, grant.Reserved)
@@ -212,13 +213,13 @@ func TestAPreemptorWaitsForTheWholeGraceOfItsVictims(t *testing.T) {
 	rules.EvictionGrace = 40 * time.Second
 	x := newSceneOf(t, rules)
 	_, b := x.claimed()
-	a := b.attempt
+	a := b.Attempt
 	x.pass(40*time.Second + victimPatience - time.Millisecond)
-	if x.answers(); b.attempt != a {
+	if x.answers(); b.Attempt != a {
 		t.Fatal("the preemptor is given up within the grace of its victims")
 	}
 	x.pass(time.Millisecond)
-	if x.answers(); b.attempt == a {
+	if x.answers(); b.Attempt == a {
 		t.Error("the preemptor still waits when the grace and the patience are over")
 	}
 }

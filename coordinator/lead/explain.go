@@ -1,7 +1,6 @@
 package lead
 
 import (
-	"slices"
 	"time"
 
 	"github.com/musterd/muster/api"
@@ -35,12 +34,12 @@ type Explaining struct {
 
 // explain begins the answer why a unit, or the job that it belongs to, does not
 // run.
-func (l *Leader) explain(u *unit, asked Asked) *Explaining {
+func (l *Leader) explain(u *work.Unit, asked Asked) *Explaining {
 	x := &Explaining{facts: l.factsOf(u), viewer: l.viewer(u, asked), options: why.Options{EveryNode: asked.EveryNode}}
-	if !u.waiting() {
+	if !u.Waiting() {
 		return x
 	}
-	if u.attempt == nil && (x.facts.Stage == why.Waiting || x.facts.Stage == why.Resting || x.facts.Stage == why.Suspended || x.facts.Stage == why.Blocked) {
+	if u.Attempt == nil && (x.facts.Stage == why.Waiting || x.facts.Stage == why.Resting || x.facts.Stage == why.Suspended || x.facts.Stage == why.Blocked) {
 		x.unit = l.asked(u)
 	}
 	x.demand, x.snapshot = l.together(u), l.snapshot()
@@ -106,53 +105,53 @@ func (x *Explaining) addNodes(state *cluster.State) {
 }
 
 // factsOf gathers the facts about a unit, but for the nodes.
-func (l *Leader) factsOf(u *unit) why.Facts {
+func (l *Leader) factsOf(u *work.Unit) why.Facts {
 	f := why.Facts{
-		Object: "Allocation", Namespace: u.record.Namespace, Name: u.record.Name, Phase: u.phase(), Priority: u.record.Priority, Policy: u.policy,
+		Object: "Allocation", Namespace: u.Record.Namespace, Name: u.Record.Name, Phase: u.Phase(), Priority: u.Record.Priority, Policy: u.Policy,
 		Request: u.Demand.Request, Members: u.Demand.Members, Total: u.Demand.Members, Now: l.post.Now(),
-		Alternative: u.number, Attempts: u.attempts, LastAttempt: u.lastAttempt, Elected: l.post.Elected(), Stage: u.stage(),
+		Alternative: u.Number, Attempts: u.Attempts, LastAttempt: u.LastAttempt, Elected: l.post.Elected(), Stage: u.Stage(),
 	}
 	l.addBlock(&f, u)
-	if u.job != nil {
+	if u.Job != nil {
 		l.addJob(&f, u)
-	} else if u.phase() == api.Running {
+	} else if u.Phase() == api.Running {
 		f.Running = u.Demand.Members
 	}
 	switch f.Stage {
 	case why.Running:
-		f.On, f.Unconfirmed, f.Lost = u.nodes(), u.unconfirmed(), l.lostOf(u)
+		f.On, f.Unconfirmed, f.Lost = u.Nodes(), u.Unconfirmed(), l.lostOf(u)
 	case why.Leaving:
 		l.addLeaving(&f, u)
 	case why.Ended:
-		f.Ending = u.record.Reason
-		if u.job != nil && f.Ending == "" && u.job.record.Cancelled != nil {
-			f.Ending = u.job.record.Cancelled.Reason
+		f.Ending = u.Record.Reason
+		if u.Job != nil && f.Ending == "" && u.Job.Record.Cancelled != nil {
+			f.Ending = u.Job.Record.Cancelled.Reason
 		}
 	case why.Asking:
-		f.On, f.Unconfirmed = u.nodes(), u.unanswered()
+		f.On, f.Unconfirmed = u.Nodes(), u.Unanswered()
 	case why.Nominated:
-		l.addVictims(&f, u.attempt)
+		l.addVictims(&f, u.Attempt)
 	case why.Resting:
-		f.Refused = why.Refused{Times: u.refusals, Node: u.failed.node, Fault: u.failed.String(), Until: u.rested}
+		f.Refused = why.Refused{Times: u.Refusals, Node: u.Failed.Node, Fault: u.Failed.String(), Until: u.Rested}
 	case why.Gathering:
 		l.addGroup(&f, u)
 	case why.Delayed:
-		r := &u.record
-		f.Retry = why.Retry{Failure: r.Failure, Number: r.Retry, Limit: u.job.policy().BackoffLimit, At: post.InstantOf(r.RetryMillis)}
+		r := &u.Record
+		f.Retry = why.Retry{Failure: r.Failure, Number: r.Retry, Limit: u.Job.Policy().BackoffLimit, At: post.InstantOf(r.RetryMillis)}
 	case why.Throttled:
-		f.Parallelism = u.job.doc.AtOnce()
+		f.Parallelism = u.Job.Doc.AtOnce()
 	case why.Depending:
-		f.Awaits = l.wantsOf(u.job)
+		f.Awaits = l.wantsOf(u.Job)
 	case why.Waiting, why.Storing, why.Growing, why.Adopting, why.Suspended, why.Blocked:
 	}
-	if u.waiting() {
+	if u.Waiting() {
 		l.addWait(&f, u)
 	}
 	return f
 }
 
 // lostOf are the lost devices that a running unit holds, by member.
-func (l *Leader) lostOf(u *unit) []why.Lost {
+func (l *Leader) lostOf(u *work.Unit) []why.Lost {
 	var list []why.Lost
 	s := l.showUnit(u)
 	s.FindLost(l.lossOf)
@@ -164,60 +163,14 @@ func (l *Leader) lostOf(u *unit) []why.Lost {
 	return list
 }
 
-// stage is where a unit is on its way.
-func (u *unit) stage() why.Stage {
-	switch u.life.Phase() {
-	case work.Live:
-		return why.Running
-	case work.Closing:
-		return why.Leaving
-	case work.Ended:
-		return why.Ended
-	case work.Adopting:
-		return why.Adopting
-	case work.Resting:
-		if u.isSuspended() {
-			return why.Suspended
-		}
-		return why.Resting
-	case work.Trying:
-		if u.attempt.isPreempting() {
-			return why.Nominated
-		}
-		return why.Asking
-	case work.Creating:
-		return why.Storing
-	case work.Waiting, work.Phases:
-	}
-	switch {
-	case u.life.IsBeingAdopted():
-		return why.Adopting
-	case u.isSuspended():
-		return why.Suspended
-	case u.life.IsBeingWritten():
-		return why.Storing
-	case u.hold == holdDependency:
-		return why.Depending
-	case u.hold == holdDelay:
-		return why.Delayed
-	case u.hold == holdThrottled:
-		return why.Throttled
-	case u.grows():
-		return why.Growing
-	case u.awaitsMembers():
-		return why.Gathering
-	}
-	return why.Waiting
-}
-
 // addGroup adds how many members of a group have arrived, and until when it has to start.
-func (l *Leader) addGroup(f *why.Facts, u *unit) {
-	g := u.group
-	f.Group = why.Group{ID: g.id, Arrived: g.arrived(), MinMembers: g.rule.MinMembers, StartBy: post.InstantOf(u.record.StartByMillis)}
+func (l *Leader) addGroup(f *why.Facts, u *work.Unit) {
+	g := u.Group
+	f.Group = why.Group{ID: g.Id, Arrived: g.Arrived(), MinMembers: g.Rule.MinMembers, StartBy: post.InstantOf(u.Record.StartByMillis)}
 }
 
 // addBlock adds the rule of its queue that holds a unit back which waits.
-func (l *Leader) addBlock(f *why.Facts, u *unit) {
+func (l *Leader) addBlock(f *why.Facts, u *work.Unit) {
 	if f.Stage != why.Waiting {
 		return
 	}
@@ -228,58 +181,58 @@ func (l *Leader) addBlock(f *why.Facts, u *unit) {
 	f.Stage = why.Blocked
 	code, _ := waitingForQueue(b)
 	f.Block = why.Block{Code: code, Queue: b.Queue, Needs: b.Needs, Running: b.Running, Max: b.Max}
-	if head := l.work.units[b.Head]; head != nil {
-		f.Block.Head = workOf(head)
+	if head := l.work.Units[b.Head]; head != nil {
+		f.Block.Head = work.WorkOf(head)
 	}
 }
 
 // addJob adds the state of the whole job.
-func (l *Leader) addJob(f *why.Facts, u *unit) {
+func (l *Leader) addJob(f *why.Facts, u *work.Unit) {
 	f.Object, f.Total = "Job", 0
-	shows := l.showJob(u.job)
+	shows := l.showJob(u.Job)
 	f.Phase = shows.Show().Status.Phase
-	for _, v := range u.job.units {
-		f.Total += v.record.Held()
-		if v.phase() == api.Running {
-			f.Running += v.record.Held()
+	for _, v := range u.Job.Units {
+		f.Total += v.Record.Held()
+		if v.Phase() == api.Running {
+			f.Running += v.Record.Held()
 		}
 	}
-	f.Waits = u.waiting() && f.Running > 0
+	f.Waits = u.Waiting() && f.Running > 0
 }
 
 // addLeaving adds why a unit leaves, and until when its grace runs.
-func (l *Leader) addLeaving(f *why.Facts, u *unit) {
-	f.Ending = u.record.Reason
-	switch a := u.attempt; {
-	case a != nil && a.notice != nil && !a.noticed.IsZero():
-		f.Until = a.noticed.Add(time.Duration(a.notice.GraceSeconds) * time.Second)
-	case a != nil && u.life.EndDurable() && u.life.Asked() != 0:
-		f.Until = post.InstantOf(u.life.Asked()).Add(time.Duration(u.life.Ending().GraceSeconds) * time.Second)
+func (l *Leader) addLeaving(f *why.Facts, u *work.Unit) {
+	f.Ending = u.Record.Reason
+	switch a := u.Attempt; {
+	case a != nil && a.Notice != nil && !a.Noticed.IsZero():
+		f.Until = a.Noticed.Add(time.Duration(a.Notice.GraceSeconds) * time.Second)
+	case a != nil && u.Life.EndDurable() && u.Life.Asked() != 0:
+		f.Until = post.InstantOf(u.Life.Asked()).Add(time.Duration(u.Life.Ending().GraceSeconds) * time.Second)
 	}
 }
 
 // addVictims adds the units that make room.
-func (l *Leader) addVictims(f *why.Facts, a *attempt) {
-	f.Noticed, f.Claims = a.noticed, a.claims
-	for _, v := range a.displaced() {
-		w := workOf(v.unit)
-		w.Freed = v.machine.Freed()
+func (l *Leader) addVictims(f *why.Facts, a *work.Attempt) {
+	f.Noticed, f.Claims = a.Noticed, a.Claims
+	for _, v := range a.Displaced() {
+		w := work.WorkOf(v.Unit)
+		w.Freed = v.Machine.Freed()
 		f.Victims = append(f.Victims, w)
 	}
-	if !a.noticed.IsZero() {
-		f.Until = a.noticed.Add(time.Duration(l.graceSeconds())*time.Second + victimPatience)
+	if !a.Noticed.IsZero() {
+		f.Until = a.Noticed.Add(time.Duration(l.graceSeconds())*time.Second + victimPatience)
 	}
 }
 
 // addWait adds the place in the queue, the quota that is short, and the evidence
 // of the last trial.
-func (l *Leader) addWait(f *why.Facts, u *unit) {
+func (l *Leader) addWait(f *why.Facts, u *work.Unit) {
 	f.Queue = l.queuePlace(u)
-	if e := l.evidenceOf(u); e != nil && !u.preempting() {
-		e = e.Of(u.number)
+	if e := l.evidenceOf(u); e != nil && !u.Preempting() {
+		e = e.Of(u.Number)
 		f.NoVictims, f.TooWide = e.NoVictims, e.Wide
 	}
-	if u.attempt != nil || f.Stage != why.Waiting && f.Stage != why.Resting && f.Stage != why.Suspended {
+	if u.Attempt != nil || f.Stage != why.Waiting && f.Stage != why.Resting && f.Stage != why.Suspended {
 		return
 	}
 	short := l.judge(u)
@@ -292,8 +245,8 @@ func (l *Leader) addWait(f *why.Facts, u *unit) {
 		f.QuotaLevel = why.QuotaAbsent
 	case short.Victims != nil:
 		f.QuotaLevel = why.QuotaInUse
-		for _, v := range l.work.unitsOf(short.Victims) {
-			f.Borrowers = append(f.Borrowers, workOf(v))
+		for _, v := range l.work.UnitsOf(short.Victims) {
+			f.Borrowers = append(f.Borrowers, work.WorkOf(v))
 		}
 	default:
 		f.QuotaLevel = why.QuotaTree
@@ -302,16 +255,16 @@ func (l *Leader) addWait(f *why.Facts, u *unit) {
 
 // queuePlace is a unit's place in its own queue and in the order over all queues,
 // nil where the unit is in none.
-func (l *Leader) queuePlace(u *unit) *api.QueuePlace {
+func (l *Leader) queuePlace(u *work.Unit) *api.QueuePlace {
 	order := l.room.Order()
-	p := &api.QueuePlace{Name: u.record.Queue, OverallPosition: order.Position(u.key), OverallLength: order.Len()}
+	p := &api.QueuePlace{Name: u.Record.Queue, OverallPosition: order.Position(u.Key), OverallLength: order.Len()}
 	if p.OverallPosition == 0 {
 		return nil
 	}
 	for k := range order.All() {
-		if o := l.work.units[k.Path]; o != nil && o.record.Queue == u.record.Queue {
+		if o := l.work.Units[k.Path]; o != nil && o.Record.Queue == u.Record.Queue {
 			p.Length++
-			if p.Position == 0 && k.ArrivedWith(u.key) {
+			if p.Position == 0 && k.ArrivedWith(u.Key) {
 				p.Position = p.Length
 			}
 		}
@@ -340,22 +293,4 @@ func (n *node) closed() resource.Reason {
 		}
 	}
 	return resource.Reason{Code: resource.ReasonCordoned, Detail: "cordoned"}
-}
-
-// nodes are those of the unit's attempt, ascending.
-func (u *unit) nodes() []resource.NodeID {
-	return slices.Sorted(slices.Values(u.attempt.machine.Nodes()))
-}
-
-// unconfirmed are the nodes of a unit that runs whose agents do not hold it yet.
-func (u *unit) unconfirmed() []resource.NodeID {
-	return slices.DeleteFunc(u.nodes(), func(id resource.NodeID) bool { return u.attempt.held[id] })
-}
-
-// unanswered are the nodes of an attempt that have not voted.
-func (u *unit) unanswered() []resource.NodeID {
-	return slices.DeleteFunc(u.nodes(), func(id resource.NodeID) bool {
-		_, answered := u.attempt.machine.Answer(id)
-		return answered
-	})
 }

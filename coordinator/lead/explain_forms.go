@@ -2,6 +2,7 @@ package lead
 
 import (
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/coordinator/whatif"
 	"github.com/musterd/muster/coordinator/why"
@@ -11,12 +12,12 @@ import (
 
 // explainOthers gathers the facts about the alternatives of a unit. first are the facts
 // about its own request.
-func (l *Leader) explainOthers(u *unit, first *why.Facts) []Explaining {
+func (l *Leader) explainOthers(u *work.Unit, first *why.Facts) []Explaining {
 	var others []Explaining
 	l.eachForm(u, func() bool {
-		if u.number > 0 {
-			x := Explaining{facts: *first, demand: u.demand(), unit: l.asked(u)}
-			x.facts.Request, x.facts.Alternative = u.Demand.Request, u.number
+		if u.Number > 0 {
+			x := Explaining{facts: *first, demand: u.DemandNow(), unit: l.asked(u)}
+			x.facts.Request, x.facts.Alternative = u.Demand.Request, u.Number
 			x.facts.Quota, x.facts.QuotaLevel, x.facts.Borrowers, x.facts.NoVictims, x.facts.TooWide = nil, "", nil, "", ""
 			l.addWait(&x.facts, u)
 			others = append(others, x)

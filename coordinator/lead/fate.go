@@ -1,6 +1,7 @@
 package lead
 
 import (
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/whatif"
@@ -16,46 +17,33 @@ type fates struct {
 	unused  *quota.Manager
 	// marked are the units that can never run; noted is the offer for which they
 	// were judged anew.
-	marked map[*unit]bool
+	marked map[*work.Unit]bool
 	noted  [2]uint64
 	slow   int // verdicts of this round that looked at every node
 
 	judgements uint64 // of units, in the term
 }
 
-// fate is the reason why a unit can never run; zero: it can, or that is not known.
-type fate struct {
-	reason  *resource.Reason // never changed
-	message string
-}
-
-func (f *fate) code() string {
-	if f.reason == nil {
-		return ""
-	}
-	return f.reason.Code
-}
-
 // mark takes over a verdict.
-func (l *Leader) mark(u *unit, f fate) {
-	u.setFate(f)
-	if f.message == "" {
+func (l *Leader) mark(u *work.Unit, f work.Fate) {
+	u.SetFate(f)
+	if f.Message == "" {
 		delete(l.fates.marked, u)
 		return
 	}
 	if l.fates.marked == nil {
-		l.fates.marked = map[*unit]bool{}
+		l.fates.marked = map[*work.Unit]bool{}
 	}
 	l.fates.marked[u] = true
 }
 
 // addFate adds the verdict on a unit to why it waits, for readers. before is what the
 // store has, nil for nothing.
-func (l *Leader) addFate(w *record.Waiting, f *fate, before *record.Waiting) {
-	if f.message == "" {
+func (l *Leader) addFate(w *record.Waiting, f *work.Fate, before *record.Waiting) {
+	if f.Message == "" {
 		return
 	}
-	w.Never, w.NeverCode, w.NeverSinceMillis = Clip(f.message), f.code(), l.post.Millis()
+	w.Never, w.NeverCode, w.NeverSinceMillis = Clip(f.Message), f.Code(), l.post.Millis()
 	if before != nil && before.NeverCode == w.NeverCode {
 		w.NeverSinceMillis = before.NeverSinceMillis
 	}
@@ -63,10 +51,10 @@ func (l *Leader) addFate(w *record.Waiting, f *fate, before *record.Waiting) {
 
 // restoreFate takes over the verdict of an earlier leader, which has the same
 // code. The first verdict of this leader replaces it.
-func (l *Leader) restoreFate(u *unit) {
-	w := u.told.waiting
+func (l *Leader) restoreFate(u *work.Unit) {
+	w := u.Told.Waiting
 	if w == nil || w.Never == "" {
 		return
 	}
-	l.mark(u, fate{reason: &resource.Reason{Code: w.NeverCode, Detail: w.Never}, message: w.Never})
+	l.mark(u, work.Fate{Reason: &resource.Reason{Code: w.NeverCode, Detail: w.Never}, Message: w.Never})
 }

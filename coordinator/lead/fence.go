@@ -8,6 +8,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/lead/refusal"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
@@ -157,7 +158,7 @@ func (l *Leader) fenced(n *node, f *fence) {
 	l.post.Warn("node_fenced", "node", n.view.ID, "revision", int64(f.revision), "confirmed_dead", f.dead, "reason", f.reason)
 	l.post.Add(post.Effect{Kind: post.OpenStream, Node: n.view.ID})
 	for _, tx := range l.attemptsOn(n.view.ID) {
-		if a := l.work.attempts[tx]; a != nil {
+		if a := l.work.Attempts[tx]; a != nil {
 			l.onNodeFenced(a)
 		}
 	}
@@ -181,8 +182,8 @@ func (l *Leader) unfence(n *node) {
 // recheck reads whether the nodes that an attempt assumes dead are still dead,
 // then continues the attempt. The leader may learn of a registration only
 // later.
-func (l *Leader) recheck(a *attempt, then func()) {
-	l.recheckNodes(slices.Sorted(maps.Keys(a.assumedFreed)), then)
+func (l *Leader) recheck(a *work.Attempt, then func()) {
+	l.recheckNodes(slices.Sorted(maps.Keys(a.AssumedFreed)), then)
 }
 
 // recheckNodes reads the identity of every node: the write may have met the

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
@@ -13,26 +14,26 @@ import (
 // undecided attempt is refused there. A decided attempt stays, unless its node
 // is dead: then the whole unit ends as lost, and the node counts as freed, or the unit
 // goes on without the members there.
-func (l *Leader) onNodeFenced(a *attempt) {
-	for _, part := range a.machine.Nodes() {
+func (l *Leader) onNodeFenced(a *work.Attempt) {
+	for _, part := range a.Machine.Nodes() {
 		n := l.nodes[part]
 		if n == nil || n.fence == nil {
 			continue
 		}
-		switch state := a.machine.State(); {
+		switch state := a.Machine.State(); {
 		case state == txn.Reserving || state == txn.Displacing:
 			l.step(a, txn.Refused{Node: part, Reasons: []resource.Reason{{Code: resource.ReasonUnregistered, Detail: n.fence.String(part)}}})
 		case !n.fence.dead: // model: mutant END_BEFORE_FREED
-		case state == txn.Committed && a.unit.attempt == a && !a.unit.life.EndAsked():
+		case state == txn.Committed && a.Unit.Attempt == a && !a.Unit.Life.EndAsked():
 			if l.mayLose(a, part) {
-				a.setLoss(nil)
+				a.SetLoss(nil)
 				l.step(a, txn.NodeLost{Node: part})
 				return // another node of the unit comes after it
 			}
-			a.setLost()
-			l.evict(a.unit, txn.EvictAsked{GraceSeconds: int64(l.rules.EvictionGrace.Seconds()), Reason: "NodeLost: " + n.fence.String(part)})
-		case (state == txn.Evicting || state == txn.Ending || state == txn.Releasing) && !a.machine.FreedAt(part):
-			a.assumeFreed(part)
+			a.SetLost()
+			l.evict(a.Unit, txn.EvictAsked{GraceSeconds: int64(l.rules.EvictionGrace.Seconds()), Reason: "NodeLost: " + n.fence.String(part)})
+		case (state == txn.Evicting || state == txn.Ending || state == txn.Releasing) && !a.Machine.FreedAt(part):
+			a.AssumeFreed(part)
 			l.step(a, txn.Freed{Node: part})
 		}
 	}
@@ -40,10 +41,10 @@ func (l *Leader) onNodeFenced(a *attempt) {
 
 // deadNodeCompares are the compares of a Txn to RELEASED: the nodes that are
 // assumed freed are still dead when the Txn lands.
-func (l *Leader) deadNodeCompares(a *attempt) []record.Compare {
+func (l *Leader) deadNodeCompares(a *work.Attempt) []record.Compare {
 	var compares []record.Compare
-	for _, id := range a.machine.Nodes() {
-		if a.assumedFreed[id] { // model: mutant END_WITHOUT_FENCE_COMPARE
+	for _, id := range a.Machine.Nodes() {
+		if a.AssumedFreed[id] { // model: mutant END_WITHOUT_FENCE_COMPARE
 			compares = append(compares, record.ModRevIs(record.NodeIdentityKey(id), l.nodes[id].fence.revision))
 		}
 	}
@@ -58,8 +59,8 @@ func (l *Leader) retractAssumedFreed(n *node) {
 		return
 	}
 	for _, tx := range l.attemptsOn(n.view.ID) {
-		if a := l.work.attempts[tx]; a != nil && a.assumedFreed[n.view.ID] { // model: mutant END_BEFORE_FREED
-			a.clearAssumedFreed(n.view.ID)
+		if a := l.work.Attempts[tx]; a != nil && a.AssumedFreed[n.view.ID] { // model: mutant END_BEFORE_FREED
+			a.ClearAssumedFreed(n.view.ID)
 			l.partly.Retract(tx, n.view.ID, l.post.Now())
 			l.step(a, txn.Returned{Node: n.view.ID})
 		}

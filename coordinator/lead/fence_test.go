@@ -149,10 +149,10 @@ func TestWhatEndsWithANode(t *testing.T) {
 		x.hear(grant.Disconnected{Node: "n1"})
 		x.give(ClientRequest{1, FenceNode{"n1", api.FenceOptions{ConfirmDead: dead}}})
 		x.answers()
-		if a.phase() != phase {
-			t.Errorf("dead %t: what ran is %s", dead, a.phase())
+		if a.Phase() != phase {
+			t.Errorf("dead %t: what ran is %s", dead, a.Phase())
 		}
-		if b.attempt != nil && b.attempt.machine.Nodes()[0] == "n1" {
+		if b.Attempt != nil && b.Attempt.Machine.Nodes()[0] == "n1" {
 			t.Errorf("dead %t: what was undecided counts on the node", dead)
 		}
 	}
@@ -166,21 +166,21 @@ func TestANodeThatIsBackFreesForItself(t *testing.T) {
 	x.dies("n1")
 	x.answer() // EVICTING
 	x.answer() // RELEASING
-	n, at := x.nodes["n1"], a.attempt
-	if !at.assumedFreed["n1"] || !at.machine.FreedAt("n1") {
+	n, at := x.nodes["n1"], a.Attempt
+	if !at.AssumedFreed["n1"] || !at.Machine.FreedAt("n1") {
 		t.Fatal("a dead node does not count as freed")
 	}
 	x.connect("n1")
-	if n.fence != nil || at.assumedFreed["n1"] || at.machine.FreedAt("n1") {
-		t.Errorf("fence %+v, assumed freed %v", n.fence, at.assumedFreed)
+	if n.fence != nil || at.AssumedFreed["n1"] || at.Machine.FreedAt("n1") {
+		t.Errorf("fence %+v, assumed freed %v", n.fence, at.AssumedFreed)
 	}
 	x.answers() // RELEASED meets its compare
-	if a.attempt == nil {
+	if a.Attempt == nil {
 		t.Error("it is RELEASED though its node is back")
 	}
 	x.says(a, grant.Tombstone)
-	if x.answers(); a.attempt != nil {
-		t.Errorf("its agent has freed it, and it is %s", a.phase())
+	if x.answers(); a.Attempt != nil {
+		t.Errorf("its agent has freed it, and it is %s", a.Phase())
 	}
 }
 
@@ -193,7 +193,7 @@ func TestAFenceAnewIsNoDeath(t *testing.T) {
 	x.answer()
 	x.answer()
 	x.do(func() { x.fenced(x.nodes["n1"], &fence{revision: 1 << 20}) })
-	if a.attempt.assumedFreed["n1"] {
+	if a.Attempt.AssumedFreed["n1"] {
 		t.Error("it counts as freed")
 	}
 }
@@ -223,9 +223,9 @@ func TestAnEndThatMetAConflictLooksForEveryNode(t *testing.T) {
 	x.answer() // EVICTING
 	x.dies("n2")
 	x.answer() // RELEASING
-	at := a.attempt
-	if !at.assumedFreed["n1"] || !at.assumedFreed["n2"] {
-		t.Fatalf("assumed freed: %v", at.assumedFreed)
+	at := a.Attempt
+	if !at.AssumedFreed["n1"] || !at.AssumedFreed["n2"] {
+		t.Fatalf("assumed freed: %v", at.AssumedFreed)
 	}
 	back := record.NodeIdentity{Incarnation: x.nodes["n2"].incarnation}
 	x.put(record.NodeIdentityKey("n2"), record.MustEncode(back))
@@ -234,8 +234,8 @@ func TestAnEndThatMetAConflictLooksForEveryNode(t *testing.T) {
 			x.answer()
 		}
 	}
-	if len(x.asked) > 0 || at.assumedFreed["n2"] || !at.assumedFreed["n1"] {
-		t.Errorf("%d questions have no answer, assumed freed: %v", len(x.asked), at.assumedFreed)
+	if len(x.asked) > 0 || at.AssumedFreed["n2"] || !at.AssumedFreed["n1"] {
+		t.Errorf("%d questions have no answer, assumed freed: %v", len(x.asked), at.AssumedFreed)
 	}
 }
 

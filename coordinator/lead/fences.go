@@ -27,15 +27,15 @@ func (l *Leader) sweepFences() {
 // theirs is under way, for a unit is known before its first attempt; none is in
 // doubt (doubtful); and none can be adopted, for that takes the unit.
 func (l *Leader) retireFences(found []Fenced) {
-	units := make(map[resource.UnitUID]bool, len(l.work.units))
-	for _, u := range l.work.units {
-		units[u.record.UID] = true
+	units := make(map[resource.UnitUID]bool, len(l.work.Units))
+	for _, u := range l.work.Units {
+		units[u.Record.UID] = true
 	}
 	waits := l.retired.all()
 	buried := 0
 	for _, f := range found {
 		_, adopting := l.adoptions[f.Tx]
-		if units[f.Unit] || waits[f.Tx] || adopting || l.work.attempts[f.Tx] != nil {
+		if units[f.Unit] || waits[f.Tx] || adopting || l.work.Attempts[f.Tx] != nil {
 			continue
 		}
 		l.retired.add(f.Tx, nil, l.post.Now())

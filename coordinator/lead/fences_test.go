@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/coordinator/lead/post"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
 )
@@ -13,14 +14,14 @@ import (
 func TestWhichFencesOfAgentsAreCollected(t *testing.T) {
 	tx := transaction(1)
 	for name, known := range map[string]func(*scene){
-		"its unit is there":   func(x *scene) { x.work.units["u"] = &unit{record: record.Unit{UID: "u"}} },
+		"its unit is there":   func(x *scene) { x.work.Units["u"] = &work.Unit{Record: record.Unit{UID: "u"}} },
 		"it is collected":     func(x *scene) { x.retired.terminal = []terminalRecord{{tx: tx}} },
 		"a node has to tell":  func(x *scene) { x.retired.unheard[tx] = map[resource.NodeID]bool{"n1": true} },
 		"it is taken over":    func(x *scene) { x.adoptions[tx] = &adoption{tx: tx} },
 		"a Txn is in doubt":   func(x *scene) { x.retired.doubtful[tx] = true },
-		"it is driven":        func(x *scene) { x.work.attempts[tx] = &attempt{} },
+		"it is driven":        func(x *scene) { x.work.Attempts[tx] = &work.Attempt{} },
 		"nothing is known":    func(*scene) {},
-		"another unit exists": func(x *scene) { x.work.units["v"] = &unit{record: record.Unit{UID: "v"}} },
+		"another unit exists": func(x *scene) { x.work.Units["v"] = &work.Unit{Record: record.Unit{UID: "v"}} },
 	} {
 		x := newScene(t)
 		known(x)

@@ -8,6 +8,7 @@ import (
 	"github.com/musterd/muster/coordinator/admission"
 	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/coordinator/lead/charges"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/devices"
 	"github.com/musterd/muster/resource"
@@ -165,16 +166,16 @@ func (f GPUFigures) plus(o GPUFigures) GPUFigures {
 	return GPUFigures{f.Devices + o.Devices, f.Unhealthy + o.Unhealthy, f.Free + o.Free, f.Pooled + o.Pooled}
 }
 
-func (f *Figures) countUnit(u *unit) {
-	phase := u.phase()
-	f.Units[UnitKind{u.record.Namespace, phase}]++
+func (f *Figures) countUnit(u *work.Unit) {
+	phase := u.Phase()
+	f.Units[UnitKind{u.Record.Namespace, phase}]++
 	switch phase {
 	case api.Pending:
-		f.Waiting[u.record.Queue]++
+		f.Waiting[u.Record.Queue]++
 		f.countWaiting(u)
 	case api.Running, api.Terminating:
-		for members, r := range u.eachSet() {
-			f.Allocated[u.record.Namespace] = f.Allocated[u.record.Namespace].Plus(cluster.Amounts{
+		for members, r := range u.EachSet() {
+			f.Allocated[u.Record.Namespace] = f.Allocated[u.Record.Namespace].Plus(cluster.Amounts{
 				CPU: resource.Millicores(members) * (r.CPU + resource.Millicores(r.Cores)*resource.WholeCPU), Memory: resource.Bytes(members) * r.Memory,
 				GPU: resource.Milli(members) * r.GPUMilli(),
 			})
@@ -183,12 +184,12 @@ func (f *Figures) countUnit(u *unit) {
 }
 
 // countWaiting counts a unit that waits. Stored times of one form compare as text.
-func (f *Figures) countWaiting(u *unit) {
-	f.PendingMembers += u.record.Members
-	kind := QueueKind{u.record.Queue, u.record.Tenant}
+func (f *Figures) countWaiting(u *work.Unit) {
+	f.PendingMembers += u.Record.Members
+	kind := QueueKind{u.Record.Queue, u.Record.Tenant}
 	of := f.Queues[kind]
 	of.Units++
-	if created := u.record.Created; created != "" && (of.Oldest == "" || created < of.Oldest) {
+	if created := u.Record.Created; created != "" && (of.Oldest == "" || created < of.Oldest) {
 		of.Oldest = created
 	}
 	f.Queues[kind] = of

@@ -2,6 +2,7 @@ package lead
 
 import (
 	"github.com/musterd/muster/coordinator/cluster"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/resource"
 )
 
@@ -15,7 +16,7 @@ type FiguresCount struct {
 	leader  *Leader
 	figures *Figures
 	nodes   []resource.NodeID // that are still to be counted, like the rest
-	units   []*unit
+	units   []*work.Unit
 	quotas  []string // keys of quotas.resources
 	trees   []string
 }
@@ -29,7 +30,7 @@ const (
 
 // CountFigures begins to count the figures.
 func (l *Leader) CountFigures() *FiguresCount {
-	c := &FiguresCount{leader: l, units: make([]*unit, 0, len(l.work.units)), figures: &Figures{
+	c := &FiguresCount{leader: l, units: make([]*work.Unit, 0, len(l.work.Units)), figures: &Figures{
 		Nodes: make([]NodeFigures, 0, len(l.nodes)), Models: map[string]GPUFigures{}, Units: map[UnitKind]int{},
 		Allocated: map[string]cluster.Amounts{}, Waiting: map[string]int{}, Queues: map[QueueKind]QueueFigures{}, At: l.post.Now(), Elected: l.post.Elected(),
 	}}
@@ -38,7 +39,7 @@ func (l *Leader) CountFigures() *FiguresCount {
 	for _, at := range l.state.Nodes() {
 		c.nodes = append(c.nodes, at.ID)
 	}
-	for _, u := range l.work.units {
+	for _, u := range l.work.Units {
 		c.units = append(c.units, u)
 	}
 	c.quotas, c.trees = l.quotas.QuotaKeys(), l.quotas.TreeNames()
@@ -57,7 +58,7 @@ func (c *FiguresCount) Step() (done bool) {
 		}
 	case len(c.units) > 0:
 		for _, u := range take(&c.units, unitsPerStep) {
-			if !u.life.Gone() {
+			if !u.Life.Gone() {
 				f.countUnit(u)
 			}
 		}

@@ -42,16 +42,8 @@ type finished struct {
 type finishedObject struct {
 	due  int64 // in milliseconds, as Tx.EndingMillis
 	key  string
-	job  *job
-	unit *unit // of an allocation
-}
-
-// keepFor is how long the job stays after its end.
-func (j *job) keepFor() time.Duration {
-	if j.doc == nil || j.doc.Spec.TTLSecondsAfterFinished == nil {
-		return life.KeptAfterEnd
-	}
-	return time.Duration(*j.doc.Spec.TTLSecondsAfterFinished) * time.Second
+	job  *work.Job
+	unit *work.Unit // of an allocation
 }
 
 // removalOf is the instant of the removal of an object that has ended at an instant, and which the
@@ -64,34 +56,34 @@ func (l *Leader) removalOf(millis int64, stamp string, keep time.Duration) int64
 		}
 	}
 	if keep > 0 {
-		keep += clockError
+		keep += work.ClockError
 	}
 	return millis + keep.Milliseconds()
 }
 
 // noteFinishedJob has a job that has ended removed at its time.
-func (l *Leader) noteFinishedJob(j *job) {
-	if j.gone || j.stored == 0 || j.record.Cancelled != nil && j.record.Cancelled.Remove || !api.Phase(j.record.Phase).Ended() {
+func (l *Leader) noteFinishedJob(j *work.Job) {
+	if j.Gone || j.Stored == 0 || j.Record.Cancelled != nil && j.Record.Cancelled.Remove || !api.Phase(j.Record.Phase).Ended() {
 		return
 	}
-	heap.Push(&l.finished.heap, finishedObject{due: l.removalOf(j.record.EndedMillis, j.record.Ended, j.keepFor()), key: j.key(), job: j})
+	heap.Push(&l.finished.heap, finishedObject{due: l.removalOf(j.Record.EndedMillis, j.Record.Ended, j.KeepFor()), key: j.Key(), job: j})
 }
 
 // noteFinishedUnit is noteFinishedJob of an allocation.
-func (l *Leader) noteFinishedUnit(u *unit) {
-	if u.job != nil || u.life.Gone() || u.stored == 0 || u.life.EndAsked() || !u.phase().Ended() {
+func (l *Leader) noteFinishedUnit(u *work.Unit) {
+	if u.Job != nil || u.Life.Gone() || u.Stored == 0 || u.Life.EndAsked() || !u.Phase().Ended() {
 		return
 	}
-	heap.Push(&l.finished.heap, finishedObject{due: l.removalOf(u.record.EndedMillis, u.record.Ended, life.KeptAfterEnd), key: u.path, unit: u})
+	heap.Push(&l.finished.heap, finishedObject{due: l.removalOf(u.Record.EndedMillis, u.Record.Ended, life.KeptAfterEnd), key: u.Path, unit: u})
 }
 
 // noteAllFinished notes the objects that have ended under earlier leaders.
 func (l *Leader) noteAllFinished() {
-	for _, name := range slices.Sorted(maps.Keys(l.work.jobs)) {
-		l.noteFinishedJob(l.work.jobs[name])
+	for _, name := range slices.Sorted(maps.Keys(l.work.Jobs)) {
+		l.noteFinishedJob(l.work.Jobs[name])
 	}
-	for _, path := range slices.Sorted(maps.Keys(l.work.units)) {
-		l.noteFinishedUnit(l.work.units[path])
+	for _, path := range slices.Sorted(maps.Keys(l.work.Units)) {
+		l.noteFinishedUnit(l.work.Units[path])
 	}
 }
 
@@ -103,8 +95,8 @@ func (l *Leader) removeFinished() {
 		switch {
 		case o.job != nil:
 			l.removeFinishedJob(o)
-		case o.unit.life.Gone() || !o.unit.phase().Ended():
-		case o.unit.life.EndAsked() || o.unit.life.IsBeingWritten(): // the store may refuse the deletion
+		case o.unit.Life.Gone() || !o.unit.Phase().Ended():
+		case o.unit.Life.EndAsked() || o.unit.Life.IsBeingWritten(): // the store may refuse the deletion
 			l.removeLater(o)
 		default:
 			l.removeFinishedUnit(o)
@@ -120,22 +112,22 @@ func (l *Leader) removeLater(o finishedObject) {
 
 // removeFinishedUnit removes an allocation.
 func (l *Leader) removeFinishedUnit(o finishedObject) {
-	u, key := o.unit, o.unit.record.Path().Key()
-	u.life.Begin(work.WriteChange)
+	u, key := o.unit, o.unit.Record.Path().Key()
+	u.Life.Begin(work.WriteChange)
 	l.post.Settle(post.Decision{
-		Compares: []record.Compare{record.ModRevIs(key, u.stored)},
+		Compares: []record.Compare{record.ModRevIs(key, u.Stored)},
 		Ops:      []record.Op{record.Delete(key)},
 		Done: func(outcome txn.Outcome, _ resource.Revision, err error) {
-			u.life.Finish(work.WriteChange)
+			u.Life.Finish(work.WriteChange)
 			switch {
 			case outcome == txn.Landed:
 				l.removeUnit(u)
 			default:
-				l.post.Warn("removal_failed", "object", u.path, "outcome", outcome, "error", err)
+				l.post.Warn("removal_failed", "object", u.Path, "outcome", outcome, "error", err)
 				l.notify(u)
 				l.removeLater(o)
 			}
-			if !u.life.Gone() && u.life.EndAsked() { // its owner has asked meanwhile
+			if !u.Life.Gone() && u.Life.EndAsked() { // its owner has asked meanwhile
 				l.endQueued(u)
 			}
 		},
@@ -147,20 +139,20 @@ func (l *Leader) removeFinishedUnit(o finishedObject) {
 func (l *Leader) removeFinishedJob(o finishedObject) {
 	j := o.job
 	switch {
-	case j.gone || j.record.Cancelled != nil && j.record.Cancelled.Remove || !api.Phase(j.record.Phase).Ended():
+	case j.Gone || j.Record.Cancelled != nil && j.Record.Cancelled.Remove || !api.Phase(j.Record.Phase).Ended():
 		return
-	case j.writing || l.work.isAwaited(j) || slices.ContainsFunc(j.units, func(u *unit) bool { return !u.phase().Ended() || u.life.IsBeingWritten() }):
+	case j.Writing || l.work.IsAwaited(j) || slices.ContainsFunc(j.Units, func(u *work.Unit) bool { return !u.Phase().Ended() || u.Life.IsBeingWritten() }):
 		l.removeLater(o)
 		return
 	}
-	key := record.JobKey(j.record.Namespace, j.record.Name)
-	d := post.Decision{Compares: []record.Compare{record.ModRevIs(key, j.stored)}, Ops: []record.Op{record.Delete(key)}}
-	for _, u := range j.units {
-		d.Ops = append(d.Ops, record.Delete(u.record.Path().Key()))
+	key := record.JobKey(j.Record.Namespace, j.Record.Name)
+	d := post.Decision{Compares: []record.Compare{record.ModRevIs(key, j.Stored)}, Ops: []record.Op{record.Delete(key)}}
+	for _, u := range j.Units {
+		d.Ops = append(d.Ops, record.Delete(u.Record.Path().Key()))
 	}
-	j.beginWrite()
+	j.BeginWrite()
 	d.Done = func(outcome txn.Outcome, _ resource.Revision, err error) {
-		j.finishWrite()
+		j.FinishWrite()
 		if outcome == txn.Landed {
 			l.forgetJob(j)
 			return

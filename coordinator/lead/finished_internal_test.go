@@ -8,6 +8,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead/post"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/life"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
@@ -41,10 +42,10 @@ func TestAJobIsRemovedSomeTimeAfterItsEnd(t *testing.T) {
 		spec string
 		keep time.Duration
 	}{
-		"by default after a day": {"", life.KeptAfterEnd + clockError},
-		"after a minute":         {`"ttlSecondsAfterFinished":60,`, time.Minute + clockError},
+		"by default after a day": {"", life.KeptAfterEnd + work.ClockError},
+		"after a minute":         {`"ttlSecondsAfterFinished":60,`, time.Minute + work.ClockError},
 		"at once":                {`"ttlSecondsAfterFinished":0,`, 0},
-		"after the longest time": {`"ttlSecondsAfterFinished":2147483647,`, (1<<31-1)*time.Second + clockError},
+		"after the longest time": {`"ttlSecondsAfterFinished":2147483647,`, (1<<31-1)*time.Second + work.ClockError},
 	} {
 		for _, leaders := range []int{1, 2} {
 			t.Run(fmt.Sprint(name, "/leaders ", leaders), func(t *testing.T) {
@@ -53,7 +54,7 @@ func TestAJobIsRemovedSomeTimeAfterItsEnd(t *testing.T) {
 				x.holdsAll(u)
 				x.ends(u, 0, 0, "Completed")
 				x.fails(u, 1, 0, "Completed")
-				if got := x.work.jobs["default/j"].record.Phase; got != string(api.Succeeded) {
+				if got := x.work.Jobs["default/j"].Record.Phase; got != string(api.Succeeded) {
 					t.Fatalf("the job is %s", got)
 				}
 				if leaders == 2 {
@@ -61,12 +62,12 @@ func TestAJobIsRemovedSomeTimeAfterItsEnd(t *testing.T) {
 				}
 				if c.keep > 0 {
 					x.keepsHouse(c.keep - time.Millisecond)
-					if x.work.jobs["default/j"] == nil {
+					if x.work.Jobs["default/j"] == nil {
 						t.Fatal("the job is removed before its time")
 					}
 				}
 				x.keepsHouse(time.Millisecond)
-				if x.work.jobs["default/j"] != nil {
+				if x.work.Jobs["default/j"] != nil {
 					t.Error("the job is there after its time")
 				}
 				if kvs := x.listed(record.UnitsPrefix); kvs != 0 {
@@ -100,17 +101,17 @@ func TestAnAllocationEndsWithItsTTL(t *testing.T) {
 			at := func(when string) {
 				if when == takeover {
 					x = x.takesOver()
-					u = x.work.units[u.path]
+					u = x.work.Units[u.Path]
 				}
 			}
 			at("while it runs")
-			x.keepsHouse(90*time.Second + clockError - time.Millisecond)
-			if u.phase() != api.Running {
-				t.Fatalf("before its time it is %s", u.phase())
+			x.keepsHouse(90*time.Second + work.ClockError - time.Millisecond)
+			if u.Phase() != api.Running {
+				t.Fatalf("before its time it is %s", u.Phase())
 			}
 			x.keepsHouse(time.Millisecond)
-			if u.phase() != api.Terminating {
-				t.Fatalf("after its time it is %s", u.phase())
+			if u.Phase() != api.Terminating {
+				t.Fatalf("after its time it is %s", u.Phase())
 			}
 			at("while it ends")
 			x.settles(u, grant.Tombstone)
@@ -120,11 +121,11 @@ func TestAnAllocationEndsWithItsTTL(t *testing.T) {
 			}
 			x.check()
 			x.keepsHouse(life.KeptAfterEnd)
-			if x.work.units[u.path] == nil {
+			if x.work.Units[u.Path] == nil {
 				t.Error("it is removed before its time")
 			}
-			x.keepsHouse(clockError)
-			if x.work.units[u.path] != nil || x.listed(record.UnitsPrefix) != 0 {
+			x.keepsHouse(work.ClockError)
+			if x.work.Units[u.Path] != nil || x.listed(record.UnitsPrefix) != 0 {
 				t.Error("it is there after its time")
 			}
 			x.check()
@@ -137,13 +138,13 @@ func TestADeletionAmidTheEndOfATTL(t *testing.T) {
 	x := newScene(t)
 	u := x.submit("a", 2, `"ttl":"90s",`)
 	x.holdsAll(u)
-	x.keepsHouse(90*time.Second + clockError)
+	x.keepsHouse(90*time.Second + work.ClockError)
 	x.leaves("a")
-	if u.life.Gone() || x.refusedWith() != "" {
-		t.Fatalf("gone %t, refused with %q", u.life.Gone(), x.refusedWith())
+	if u.Life.Gone() || x.refusedWith() != "" {
+		t.Fatalf("gone %t, refused with %q", u.Life.Gone(), x.refusedWith())
 	}
 	x.settles(u, grant.Tombstone)
-	if !u.life.Gone() || x.listed(record.UnitsPrefix) != 0 {
+	if !u.Life.Gone() || x.listed(record.UnitsPrefix) != 0 {
 		t.Error("it is still there")
 	}
 	x.check()
@@ -164,7 +165,7 @@ func TestRemovalsHaveARate(t *testing.T) {
 		x.answers()
 	}
 	x.clear()
-	x.pass(life.KeptAfterEnd + clockError)
+	x.pass(life.KeptAfterEnd + work.ClockError)
 	for second := 1; second <= 3; second++ {
 		x.give(SecondPassed{})
 		lost := 0
@@ -175,8 +176,8 @@ func TestRemovalsHaveARate(t *testing.T) {
 				x.answer()
 			}
 		}
-		if left := x.listed(record.UnitsPrefix); left != many-second*50 || len(x.work.units) != left {
-			t.Fatalf("after %d seconds %d are in the store and %d known, want %d", second, left, len(x.work.units), many-second*50)
+		if left := x.listed(record.UnitsPrefix); left != many-second*50 || len(x.work.Units) != left {
+			t.Fatalf("after %d seconds %d are in the store and %d known, want %d", second, left, len(x.work.Units), many-second*50)
 		}
 		x.pass(time.Second)
 	}
@@ -189,7 +190,7 @@ func TestARemovalThatIsRefused(t *testing.T) {
 	u := x.submitLife("j", 1, `"backoffLimit":0,"ttlSecondsAfterFinished":5,`, "")
 	x.holdsAll(u)
 	x.fails(u, 0, 0, "Completed")
-	x.pass(5*time.Second + clockError)
+	x.pass(5*time.Second + work.ClockError)
 	x.give(SecondPassed{})
 	for e := x.next(); ; e = x.next() { // the store has no space for the removal
 		if e.Kind == post.WriteKeys {
@@ -198,11 +199,11 @@ func TestARemovalThatIsRefused(t *testing.T) {
 		}
 	}
 	x.answers()
-	if x.work.jobs["default/j"] == nil {
+	if x.work.Jobs["default/j"] == nil {
 		t.Fatal("the job is removed though the store has refused")
 	}
 	x.keepsHouse(removalAgain)
-	if x.work.jobs["default/j"] != nil {
+	if x.work.Jobs["default/j"] != nil {
 		t.Error("the job is not removed later")
 	}
 	x.check()
@@ -217,7 +218,7 @@ func TestADeletionThatIsRefusedDelaysTheRemoval(t *testing.T) {
 		x.writeFailed(u, record.WaitTimeout, "WaitTimeout: x", func() {}, func() { x.finishOverdue(u) })
 	})
 	x.answers()
-	x.pass(life.KeptAfterEnd + clockError)
+	x.pass(life.KeptAfterEnd + work.ClockError)
 	x.clear()
 	x.ask(DeleteAllocation{Namespace: "default", Name: "a"})
 	x.give(SecondPassed{})
@@ -228,11 +229,11 @@ func TestADeletionThatIsRefusedDelaysTheRemoval(t *testing.T) {
 		}
 	}
 	x.answers()
-	if u.life.Gone() || u.life.EndAsked() {
-		t.Fatalf("gone %t, ending %+v: want the allocation as before the deletion", u.life.Gone(), u.life.Ending())
+	if u.Life.Gone() || u.Life.EndAsked() {
+		t.Fatalf("gone %t, ending %+v: want the allocation as before the deletion", u.Life.Gone(), u.Life.Ending())
 	}
 	x.keepsHouse(removalAgain)
-	if !u.life.Gone() || x.listed(record.UnitsPrefix) != 0 {
+	if !u.Life.Gone() || x.listed(record.UnitsPrefix) != 0 {
 		t.Error("it is not removed later")
 	}
 	x.check()
@@ -243,7 +244,7 @@ func TestTheEndOfAUnitThatWaitedHasAnInstant(t *testing.T) {
 	x := newWorkScene(t)
 	u := x.submitLife("j", 1, `"suspend":true,`, "")
 	x.answers()
-	x.cancels(u.job, false)
+	x.cancels(u.Job, false)
 	if got := x.stored(u); got.Phase != string(api.Cancelled) || got.EndedMillis != x.post.Millis() {
 		t.Errorf("the unit is %s at %d, want Cancelled at %d", got.Phase, got.EndedMillis, x.post.Millis())
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/coordinator/txn"
 )
@@ -15,19 +16,19 @@ import (
 // decide decides on a unit with the first of its forms that starts now, else with the
 // first for which others give way. Where none does, the unit has its first form, and the
 // evidence is that of each.
-func (l *Leader) decide(u *unit) sched.Decision {
+func (l *Leader) decide(u *work.Unit) sched.Decision {
 	var last sched.Decision
 	var yields []string
-	rights := []sched.Right{u.right()}
-	if u.forms != nil && u.right() != sched.Nobody {
-		rights = []sched.Right{sched.Nobody, u.right()}
+	rights := []sched.Right{u.Right()}
+	if u.Forms != nil && u.Right() != sched.Nobody {
+		rights = []sched.Right{sched.Nobody, u.Right()}
 	}
 	for _, right := range rights {
-		for i := range max(1, len(u.forms)) {
+		for i := range max(1, len(u.Forms)) {
 			l.chooseForm(u, i)
 			l.bind(u)
-			of := u.wanted()
-			of.Demand.Policy, of.Right = l.policyFor(u.record.Queue), right
+			of := u.Wanted()
+			of.Demand.Policy, of.Right = l.policyFor(u.Record.Queue), right
 			d := l.world().Decide(of)
 			l.wakeAt(d.Until)
 			if d.Action != sched.Wait {
@@ -45,7 +46,7 @@ func (l *Leader) decide(u *unit) sched.Decision {
 	}
 	l.chooseForm(u, 0)
 	for _, path := range yields {
-		if a := l.work.units[path].attempt; a != nil {
+		if a := l.work.Units[path].Attempt; a != nil {
 			l.step(a, txn.BudgetSpent{})
 		}
 	}

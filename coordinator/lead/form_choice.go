@@ -3,23 +3,24 @@ package lead
 import (
 	"slices"
 
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
-// chooseForm is useForm of a unit without an attempt.
-func (l *Leader) chooseForm(u *unit, number int) {
-	if u.number == number {
+// chooseForm is UseForm of a unit without an attempt.
+func (l *Leader) chooseForm(u *work.Unit, number int) {
+	if u.Number == number {
 		return
 	}
 	l.removeConsumer(u)
-	u.useForm(number)
+	u.UseForm(number)
 }
 
 // eachForm calls f for the forms of a unit without an attempt, in order, while the unit
 // has them, until f returns false. The unit has its first form afterwards.
-func (l *Leader) eachForm(u *unit, f func() bool) {
-	for i := range max(1, len(u.forms)) {
+func (l *Leader) eachForm(u *work.Unit, f func() bool) {
+	for i := range max(1, len(u.Forms)) {
 		l.chooseForm(u, i)
 		if !f() {
 			break
@@ -30,9 +31,9 @@ func (l *Leader) eachForm(u *unit, f func() bool) {
 
 // formHeld is the first form whose amounts members have, on the hosts as they are; the
 // first of all where none is.
-func (l *Leader) formHeld(u *unit, found map[resource.NodeID][]grant.Member) int {
-	for i := range u.forms {
-		request, same := u.forms[i].Demand.Request, true
+func (l *Leader) formHeld(u *work.Unit, found map[resource.NodeID][]grant.Member) int {
+	for i := range u.Forms {
+		request, same := u.Forms[i].Demand.Request, true
 		for id, members := range found {
 			n := l.nodes[id]
 			if n == nil || n.view.Host == nil {

@@ -21,21 +21,21 @@ func TestAPreemptionWithAnAlternativeIsTakenOver(t *testing.T) {
 	x.running("victim", 8, "")
 	b := x.accepted("b", 8, preempting+elsewhere)
 	x.settles(b, grant.Waiting)
-	if b.attempt == nil || b.number != 2 || b.Charge.Request[resource.GPU] != 3000 {
-		t.Fatalf("it has alternative %d and is charged %v, want alternative 2 with 3 GPUs", b.number, b.Charge.Request)
+	if b.Attempt == nil || b.Number != 2 || b.Charge.Request[resource.GPU] != 3000 {
+		t.Fatalf("it has alternative %d and is charged %v, want alternative 2 with 3 GPUs", b.Number, b.Charge.Request)
 	}
-	tx, members := b.attempt.machine.ID(), x.nodes["n1"].reservations[b.attempt.machine.ID()].members
+	tx, members := b.Attempt.Machine.ID(), x.nodes["n1"].reservations[b.Attempt.Machine.ID()].members
 
 	next := x.succeeded()
 	next.give(ResumeWork{})
 	next.clear()
 	next.hear(next.hosts["n1"])
 	next.tellsOf(grant.Grant{Tx: tx, Epoch: x.post.Epoch(), State: grant.Waiting, Members: members})
-	u := next.work.units[b.path]
-	if u.attempt == nil || u.number != 2 || u.attempt.charges[0].Request[resource.GPU] != 3000 {
-		t.Fatalf("the next leader has alternative %d, want 2 with 3 GPUs", u.number)
+	u := next.work.Units[b.Path]
+	if u.Attempt == nil || u.Number != 2 || u.Attempt.Charges[0].Request[resource.GPU] != 3000 {
+		t.Fatalf("the next leader has alternative %d, want 2 with 3 GPUs", u.Number)
 	}
-	if c := u.attempt.charges[0]; c.Tree != quota.Tree {
+	if c := u.Attempt.Charges[0]; c.Tree != quota.Tree {
 		t.Errorf("the first charge is to %s", c.Tree)
 	}
 }
@@ -44,13 +44,13 @@ func TestAPreemptionWithAnAlternativeIsTakenOver(t *testing.T) {
 func TestATakeoverKeepsTheAlternative(t *testing.T) {
 	x := newScene(t)
 	x.running("a", 8, elsewhere)
-	u := x.succeeded().work.units["default/alloc/a/0"]
-	if u == nil || u.attempt == nil || u.number != 1 && u.number != 2 {
+	u := x.succeeded().work.Units["default/alloc/a/0"]
+	if u == nil || u.Attempt == nil || u.Number != 1 && u.Number != 2 {
 		t.Fatalf("the next leader has %+v", u)
 	}
-	want := map[int]int64{1: 4000, 2: 3000}[u.number]
+	want := map[int]int64{1: 4000, 2: 3000}[u.Number]
 	if u.Demand.Request.GPUMilli() != resource.Milli(want) || u.Charge.Request[resource.GPU] != want {
-		t.Errorf("alternative %d asks for %+v and is charged %v, want %d", u.number, u.Demand.Request, u.Charge.Request, want)
+		t.Errorf("alternative %d asks for %+v and is charged %v, want %d", u.Number, u.Demand.Request, u.Charge.Request, want)
 	}
 }
 
@@ -85,11 +85,11 @@ func TestARecordNamesAnAlternativeOfItsUnit(t *testing.T) {
 	x := newScene(t)
 	u := x.submit("a", 1, `"alternatives":[{"resources":{"requests":{"nvidia.com/gpu":"2"}}}],`)
 	for number, good := range map[int]bool{0: true, 1: true, 2: false, -1: false} {
-		if err := u.restoreForm(number); (err == nil) != good {
+		if err := u.RestoreForm(number); (err == nil) != good {
 			t.Errorf("alternative %d: %v", number, err)
 		}
 	}
-	rec := record.Tx{Alternative: -1, State: grant.RecordCommitted, Epoch: 1, Unit: u.record.Path(), UnitUID: "u", Members: []record.Placement{{Node: "n1"}}}
+	rec := record.Tx{Alternative: -1, State: grant.RecordCommitted, Epoch: 1, Unit: u.Record.Path(), UnitUID: "u", Members: []record.Placement{{Node: "n1"}}}
 	if _, err := record.Encode(rec); err == nil {
 		t.Error("a record with alternative -1 is written")
 	}

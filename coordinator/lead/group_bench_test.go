@@ -2,6 +2,7 @@ package lead
 
 import (
 	"fmt"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"testing"
 )
 
@@ -12,19 +13,19 @@ func BenchmarkArrivalAtAGroup(b *testing.B) {
 		rules := sceneRules()
 		rules.NamespaceAllocations = 1 << 20
 		x := newSceneOf(b, rules)
-		var g *group
+		var g *work.Group
 		for i := range members {
 			u := x.accepted(fmt.Sprint("m", i), 64, fmt.Sprintf(`"scheduling":{"gangScheduling":{"groupId":"g","minMembers":%d}},`, members))
-			g = u.group
+			g = u.Group
 		}
-		if len(g.units) != members || len(g.offered) != members {
-			b.Fatalf("%d units, %d offered, want %d", len(g.units), len(g.offered), members)
+		if len(g.Units) != members || len(g.Offered) != members {
+			b.Fatalf("%d units, %d offered, want %d", len(g.Units), len(g.Offered), members)
 		}
 		b.Run(fmt.Sprintf("members=%d", members), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				x.do(func() {
-					g.setOffered(nil)
+					g.SetOffered(nil)
 					x.offerGroup(g)
 				})
 			}

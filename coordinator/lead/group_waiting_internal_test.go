@@ -2,6 +2,7 @@ package lead
 
 import (
 	"fmt"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"testing"
 )
 
@@ -16,7 +17,7 @@ func TestAMemberCountsItself(t *testing.T) {
 	} {
 		u := x.submit(fmt.Sprint("m", i), 1, `"scheduling":{"gangScheduling":{"groupId":"g","minMembers":3}},`)
 		got := ""
-		if w := u.told.waiting; w != nil {
+		if w := u.Told.Waiting; w != nil {
 			got = w.Message
 		}
 		if got != want {
@@ -35,9 +36,9 @@ func TestAGroupThatIsTriedWaitsForRoom(t *testing.T) {
 	first := x.accepted("m0", 9, pairOfGroup)
 	second := x.accepted("m1", 9, pairOfGroup)
 	x.seconds(2)
-	for _, u := range []*unit{first, second} {
+	for _, u := range []*work.Unit{first, second} {
 		if got := x.waitsFor(u); got != "WaitingForResources" {
-			t.Errorf("%s waits for %q", u.path, got)
+			t.Errorf("%s waits for %q", u.Path, got)
 		}
 	}
 	x.changes(second, suspend)

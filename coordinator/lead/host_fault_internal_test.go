@@ -24,14 +24,14 @@ func TestAPrologThatFailsTaintsItsNodeAndIsNoFaultOfTheUnit(t *testing.T) {
 	x.holdsAll(u)
 	node := x.memberNode(u, 0)
 	fault := grant.WorkState{Phase: grant.WorkEnded, Code: 126, Reason: grant.PrologFailed, Message: "prolog: the disk is full"}
-	x.hear(grant.Worked{Node: node, Tx: u.attempt.machine.ID(), States: []grant.WorkState{fault}})
+	x.hear(grant.Worked{Node: node, Tx: u.Attempt.Machine.ID(), States: []grant.WorkState{fault}})
 	x.answers()
 	if got := x.taints(node); len(got) != 1 || got[0] != "muster.dev/script-failed=prolog:NoSchedule" {
 		t.Errorf("the node has the taints %q", got)
 	}
 	x.settles(u, grant.Tombstone)
-	if u.phase() == api.Failed || u.record.Retries > 0 {
-		t.Errorf("the unit is %s after %d failures, want that it waits without blame", u.phase(), u.record.Retries)
+	if u.Phase() == api.Failed || u.Record.Retries > 0 {
+		t.Errorf("the unit is %s after %d failures, want that it waits without blame", u.Phase(), u.Record.Retries)
 	}
 }
 
@@ -43,7 +43,7 @@ func TestAnEpilogThatFailsTaintsItsNodeOnce(t *testing.T) {
 	x.holdsAll(u)
 	node := x.memberNode(u, 0)
 	fault := grant.WorkState{Phase: grant.WorkEnded, Reason: grant.WorkCompleted, EpilogFault: "epilog: exit status 1"}
-	worked := grant.Worked{Node: node, Tx: u.attempt.machine.ID(), States: []grant.WorkState{fault}}
+	worked := grant.Worked{Node: node, Tx: u.Attempt.Machine.ID(), States: []grant.WorkState{fault}}
 	x.hear(worked)
 	x.answers()
 	x.hear(worked)
@@ -52,7 +52,7 @@ func TestAnEpilogThatFailsTaintsItsNodeOnce(t *testing.T) {
 		t.Errorf("the node has the taints %q", got)
 	}
 	x.settles(u, grant.Tombstone)
-	if u.phase() != api.Succeeded {
-		t.Errorf("the unit is %s", u.phase())
+	if u.Phase() != api.Succeeded {
+		t.Errorf("the unit is %s", u.Phase())
 	}
 }

@@ -43,7 +43,7 @@ func (l *Leader) housekeep() {
 	l.post.Measure(post.MetricSuspect, float64(suspect))
 	l.post.Measure(post.MetricUnapproved, float64(unapproved))
 	l.post.Measure(post.MetricQueued, float64(l.room.Order().Len()))
-	l.post.Measure(post.MetricRunning, float64(len(l.work.attempts)))
+	l.post.Measure(post.MetricRunning, float64(len(l.work.Attempts)))
 	l.requests.Expire(post.InstantOf(l.post.Millis()).Add(-RequestLeaseTTL))
 	l.post.RenewLease()
 	l.compact()
@@ -89,9 +89,9 @@ func (l *Leader) collect() {
 		return
 	}
 	named := map[resource.TxID]bool{}
-	for _, a := range l.work.attempts {
-		if a.by != "" {
-			named[a.by] = true // model: mutant ATTEMPT_REUSED
+	for _, a := range l.work.Attempts {
+		if a.By != "" {
+			named[a.By] = true // model: mutant ATTEMPT_REUSED
 		}
 	}
 	old := l.retired.takeOld(before, named, collectAtOnce)

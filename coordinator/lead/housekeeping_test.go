@@ -27,7 +27,7 @@ func TestWhichRecordsAreCollected(t *testing.T) {
 		x := newScene(t)
 		x.retired.terminal = []terminalRecord{{transaction(1), x.clock.Add(-c.age)}}
 		if c.named {
-			x.running("a", 2, "").attempt.by = transaction(1)
+			x.running("a", 2, "").Attempt.By = transaction(1)
 		}
 		if x.do(x.collect); len(x.asked) > 0 != c.deletes || len(x.retired.terminal) > 0 == c.deletes {
 			t.Errorf("%s: %d writes, %d are left", name, len(x.asked), len(x.retired.terminal))

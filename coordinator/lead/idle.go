@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/idle"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/coordinator/txn"
@@ -35,59 +36,46 @@ func (l *Leader) idleRule(namespace string) (r idle.Rule, then string, ruled boo
 // judgeIdle looks at the use of the units on a node that has reported.
 func (l *Leader) judgeIdle(n *node) {
 	for _, tx := range l.attemptsOn(n.view.ID) {
-		if a := l.work.attempts[tx]; a != nil && a.isJudgedIdle(l.post.Now(), judgedEvery) {
+		if a := l.work.Attempts[tx]; a != nil && a.IsJudgedIdle(l.post.Now(), judgedEvery) {
 			l.judgeIdleOf(a)
 		}
 	}
 }
 
 // judgeIdleOf looks at the use of a unit whose work runs.
-func (l *Leader) judgeIdleOf(a *attempt) {
-	r, then, ruled := l.idleRule(a.unit.record.Namespace)
+func (l *Leader) judgeIdleOf(a *work.Attempt) {
+	r, then, ruled := l.idleRule(a.Unit.Record.Namespace)
 	if !ruled {
-		if a.ready.IdleMillis != 0 {
+		if a.Ready.IdleMillis != 0 {
 			l.writeIdle(a, 0, 0)
 		}
 		return
 	}
-	a.noteJudgedIdle(l.post.Now())
-	use := a.takeUse(l.countersOf(a), r)
+	a.NoteJudgedIdle(l.post.Now())
+	use := a.TakeUse(l.countersOf(a), r)
 	switch {
-	case use == idle.Used && a.ready.IdleMillis != 0:
+	case use == idle.Used && a.Ready.IdleMillis != 0:
 		l.writeIdle(a, 0, 0)
-	case use != idle.Used && !a.isIdleBy(r) && a.gpus.Idle() >= r.For:
-		l.writeIdle(a, l.post.Millis()-a.gpus.Idle().Milliseconds(), int32(r.Below))
+	case use != idle.Used && !a.IsIdleBy(r) && a.Gpus.Idle() >= r.For:
+		l.writeIdle(a, l.post.Millis()-a.Gpus.Idle().Milliseconds(), int32(r.Below))
 	case use != idle.Used:
-		l.actOnIdle(a.unit.job, r, then)
+		l.actOnIdle(a.Unit.Job, r, then)
 	}
-}
-
-// isJudgedIdle reports whether the use of the attempt's members is judged now, as after each
-// span.
-func (a *attempt) isJudgedIdle(now time.Time, every time.Duration) bool {
-	u := a.unit
-	return u.work() != nil && u.attempt == a && !u.life.EndAsked() && a.notice == nil &&
-		a.machine.State() == txn.Committed && a.ready.AtMillis != 0 && now.Sub(a.judgedIdle) >= every
-}
-
-// isIdleBy reports whether the store has that the attempt's GPUs are idle by a rule.
-func (a *attempt) isIdleBy(r idle.Rule) bool {
-	return a.ready.IdleMillis != 0 && int64(a.ready.IdleBelow) == r.Below
 }
 
 // countersOf are the counters of all devices of an attempt's members that run; nil where one of
 // the devices is not measured.
-func (l *Leader) countersOf(a *attempt) (all []idle.Counter) {
-	tx := a.machine.ID()
-	for _, id := range a.machine.Nodes() {
-		vote, _ := a.machine.Vote(id)
+func (l *Leader) countersOf(a *work.Attempt) (all []idle.Counter) {
+	tx := a.Machine.ID()
+	for _, id := range a.Machine.Nodes() {
+		vote, _ := a.Machine.Vote(id)
 		n := l.nodes[id]
 		if n == nil {
 			return nil
 		}
 		for i := range vote.Members {
 			m := &vote.Members[i]
-			if a.work[m.Index].Phase == grant.WorkEnded {
+			if a.Work[m.Index].Phase == grant.WorkEnded {
 				continue
 			}
 			use := n.said.UseOf(tx, m.Index)
@@ -134,67 +122,67 @@ func counterOf(use *record.Use, member int, uuid string) (idle.Counter, bool) {
 
 // writeIdle writes since when a unit is idle, 0 for a unit that is not, and acts on that once the
 // store has it.
-func (l *Leader) writeIdle(a *attempt, since int64, below int32) {
+func (l *Leader) writeIdle(a *work.Attempt, since int64, below int32) {
 	if !l.readyPace.Take(l.post.Now(), readyRate) {
 		return // the next report tries again
 	}
-	l.post.Info("gpus_idle", "unit", a.unit.path, "idle", since != 0, "below_percent", below)
-	r := a.ready.Ready
+	l.post.Info("gpus_idle", "unit", a.Unit.Path, "idle", since != 0, "below_percent", below)
+	r := a.Ready.Ready
 	r.IdleMillis, r.IdleBelow = since, below
 	l.putReady(a, r)
 }
 
 // noteIdle follows a key of readiness that the store has.
-func (l *Leader) noteIdle(a *attempt) {
-	if r, then, ruled := l.idleRule(a.unit.record.Namespace); ruled && a.ready.IdleMillis != 0 && a.unit.job != nil {
-		l.actOnIdle(a.unit.job, r, then)
+func (l *Leader) noteIdle(a *work.Attempt) {
+	if r, then, ruled := l.idleRule(a.Unit.Record.Namespace); ruled && a.Ready.IdleMillis != 0 && a.Unit.Job != nil {
+		l.actOnIdle(a.Unit.Job, r, then)
 	}
 }
 
 // actOnIdle does with a job what the rule says, once all units that hold something are idle by
 // the rule for long enough.
-func (l *Leader) actOnIdle(j *job, r idle.Rule, then string) {
-	if then == api.IdleWarn || j.gone || j.isEnding() {
+func (l *Leader) actOnIdle(j *work.Job, r idle.Rule, then string) {
+	if then == api.IdleWarn || j.Gone || j.IsEnding() {
 		return
 	}
-	var latest *attempt
-	for _, u := range j.units {
-		a := u.attempt
+	var latest *work.Attempt
+	for _, u := range j.Units {
+		a := u.Attempt
 		switch {
 		case a == nil:
-		case u.life.EndAsked(), a.notice != nil, a.machine.State() != txn.Committed, !a.isIdleBy(r), l.post.Millis()-a.ready.IdleMillis < r.For.Milliseconds():
+		case u.Life.EndAsked(), a.Notice != nil, a.Machine.State() != txn.Committed, !a.IsIdleBy(r), l.post.Millis()-a.Ready.IdleMillis < r.For.Milliseconds():
 			return
-		case latest == nil || latest.ready.IdleMillis < a.ready.IdleMillis:
+		case latest == nil || latest.Ready.IdleMillis < a.Ready.IdleMillis:
 			latest = a
 		}
 	}
 	if latest == nil {
 		return
 	}
-	text := shown.IdleText("was", latest.ready.IdleBelow, latest.ready.IdleMillis)
+	text := shown.IdleText("was", latest.Ready.IdleBelow, latest.Ready.IdleMillis)
 	if then == api.IdleSuspend {
 		l.suspendIdle(j, text)
 		return
 	}
-	for _, u := range j.units {
-		if u.attempt != nil && !u.record.Replaces { // those end with their gang
+	for _, u := range j.Units {
+		if u.Attempt != nil && !u.Record.Replaces { // those end with their gang
 			l.endIdle(u, text)
 		}
 	}
 }
 
 // endIdle ends a unit, with grace.
-func (l *Leader) endIdle(u *unit, text string) {
+func (l *Leader) endIdle(u *work.Unit, text string) {
 	text = string(record.Idle) + ": " + text
-	u.attempt.setOutcome(&record.Outcome{Phase: string(api.Failed), End: record.Idle, Message: text})
-	l.post.Info("idle_job_ended", "unit", u.path, "message", text)
+	u.Attempt.SetOutcome(&record.Outcome{Phase: string(api.Failed), End: record.Idle, Message: text})
+	l.post.Info("idle_job_ended", "unit", u.Path, "message", text)
 	l.end(u, txn.ReleaseAsked{GraceSeconds: DefaultGrace, Reason: text})
 }
 
 // suspendIdle suspends a job. A change that is under way goes first; the next report of a node
 // tries again.
-func (l *Leader) suspendIdle(j *job, text string) {
-	if j.stored == 0 || j.writing || j.doc.IsSuspended() {
+func (l *Leader) suspendIdle(j *work.Job, text string) {
+	if j.Stored == 0 || j.Writing || j.Doc.IsSuspended() {
 		return
 	}
 	change, busy, status := l.changeOfJob(j, api.WorkPatch{Spec: json.RawMessage(`{"suspend":true}`)})
@@ -205,12 +193,12 @@ func (l *Leader) suspendIdle(j *job, text string) {
 		change.rec.Suspended = text
 		change.then = func(refused *api.Status) {
 			if refused != nil {
-				l.post.Warn("idle_job_not_suspended", "job", j.record.Namespace+"/"+j.record.Name, "error", refused.Message)
+				l.post.Warn("idle_job_not_suspended", "job", j.Record.Namespace+"/"+j.Record.Name, "error", refused.Message)
 			}
 		}
-		l.post.Info("idle_job_suspended", "job", j.record.Namespace+"/"+j.record.Name, "message", text)
+		l.post.Info("idle_job_suspended", "job", j.Record.Namespace+"/"+j.Record.Name, "message", text)
 		l.writeJobChange(change)
 		return
 	}
-	l.post.Warn("idle_job_not_suspended", "job", j.record.Namespace+"/"+j.record.Name, "error", status.Message)
+	l.post.Warn("idle_job_not_suspended", "job", j.Record.Namespace+"/"+j.Record.Name, "error", status.Message)
 }

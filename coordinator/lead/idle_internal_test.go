@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
@@ -28,28 +29,28 @@ func newIdleScene(t *testing.T, rule api.NamespaceIdle) *idleScene {
 }
 
 // runs has a job of members with 8 GPUs each run.
-func (x *idleScene) runs(name string, members int, gang string) *job {
+func (x *idleScene) runs(name string, members int, gang string) *work.Job {
 	x.t.Helper()
 	u := x.submitWork(name, members, gang)
-	for _, u := range u.job.units {
+	for _, u := range u.Job.Units {
 		x.holdsAll(u)
 	}
-	return u.job
+	return u.Job
 }
 
 // works has all members of a unit use their GPUs for a while, in percent, and their agents
 // report that, one after the other, except for those that are silent. Without a measurement the
 // driver reports nothing.
-func (x *idleScene) works(u *unit, span time.Duration, percent int64, measured bool, silent ...resource.NodeID) {
+func (x *idleScene) works(u *work.Unit, span time.Duration, percent int64, measured bool, silent ...resource.NodeID) {
 	x.t.Helper()
-	tx, nodes := u.attempt.machine.ID(), u.attempt.machine.Nodes()
+	tx, nodes := u.Attempt.Machine.ID(), u.Attempt.Machine.Nodes()
 	x.clock = x.clock.Add(span - time.Duration(len(nodes))*judgedEvery)
 	for _, id := range nodes {
 		x.clock = x.clock.Add(judgedEvery)
 		if slices.Contains(silent, id) {
 			continue
 		}
-		vote, _ := u.attempt.machine.Vote(id)
+		vote, _ := u.Attempt.Machine.Vote(id)
 		for _, m := range vote.Members {
 			at := slices.IndexFunc(x.members[id], func(w record.MemberUse) bool { return w.CompareMember(tx, m.Index) == 0 })
 			if at < 0 {
@@ -95,18 +96,18 @@ func (x *idleScene) next() *idleScene {
 	return next
 }
 
-func idleOf(u *unit) string {
-	if u.attempt == nil || u.attempt.ready.IdleMillis == 0 {
+func idleOf(u *work.Unit) string {
+	if u.Attempt == nil || u.Attempt.Ready.IdleMillis == 0 {
 		return "busy"
 	}
-	return fmt.Sprintf("below %d%% since %d", u.attempt.ready.IdleBelow, u.attempt.ready.IdleMillis)
+	return fmt.Sprintf("below %d%% since %d", u.Attempt.Ready.IdleBelow, u.Attempt.Ready.IdleMillis)
 }
 
 var anHour = api.NamespaceIdle{Below: new(int32(10)), For: "1h", Then: api.IdleWarn}
 
 func TestAUnitIsIdleAfterItsTimeAlone(t *testing.T) {
 	x := newIdleScene(t, anHour)
-	u := x.runs("train", 2, gangOfTwo).units[0]
+	u := x.runs("train", 2, gangOfTwo).Units[0]
 	x.works(u, time.Minute, 100, true)
 	since := x.post.Millis()
 	for range 59 {
@@ -123,8 +124,8 @@ func TestAUnitIsIdleAfterItsTimeAlone(t *testing.T) {
 		t.Errorf("the condition is %+v", got)
 	}
 	x.works(u, 3*time.Hour, 0, true)
-	if u.phase() != api.Running || u.life.EndAsked() {
-		t.Errorf("the rule says warn, and the unit is %s", u.phase())
+	if u.Phase() != api.Running || u.Life.EndAsked() {
+		t.Errorf("the rule says warn, and the unit is %s", u.Phase())
 	}
 	if got, want := idleOf(u), fmt.Sprintf("below 10%% since %d", since); got != want {
 		t.Errorf("three hours later: %s, want %s", got, want)
@@ -140,33 +141,33 @@ func TestAUnitIsIdleAfterItsTimeAlone(t *testing.T) {
 }
 
 func TestNoUnitIsIdleThatIsNotMeasured(t *testing.T) {
-	for name, works := range map[string]func(x *idleScene, u *unit){
-		"one host of two, which never reports": func(x *idleScene, u *unit) {
+	for name, works := range map[string]func(x *idleScene, u *work.Unit){
+		"one host of two, which never reports": func(x *idleScene, u *work.Unit) {
 			x.members["n2"] = nil
 			x.works(u, 30*time.Minute, 0, true, "n2")
 			x.reports("n2")
 		},
-		"a driver that measures nothing":         func(x *idleScene, u *unit) { x.works(u, 30*time.Minute, 0, false) },
-		"one host of two, which reports nothing": func(x *idleScene, u *unit) { x.works(u, 30*time.Minute, 0, true, "n2") },
-		"hosts that repeat their last report": func(x *idleScene, u *unit) {
+		"a driver that measures nothing":         func(x *idleScene, u *work.Unit) { x.works(u, 30*time.Minute, 0, false) },
+		"one host of two, which reports nothing": func(x *idleScene, u *work.Unit) { x.works(u, 30*time.Minute, 0, true, "n2") },
+		"hosts that repeat their last report": func(x *idleScene, u *work.Unit) {
 			x.clock = x.clock.Add(30 * time.Minute)
 			x.reports("n1")
 			x.reports("n2")
 			x.answers()
 		},
-		"members that start anew": func(x *idleScene, u *unit) {
+		"members that start anew": func(x *idleScene, u *work.Unit) {
 			x.members = map[resource.NodeID][]record.MemberUse{}
 			x.works(u, 30*time.Minute, 50, true)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := newIdleScene(t, api.NamespaceIdle{Below: new(int32(10)), For: "1h", Then: api.IdleEnd})
-			u := x.runs("train", 2, gangOfTwo).units[0]
+			u := x.runs("train", 2, gangOfTwo).Units[0]
 			x.works(u, time.Minute, 100, true)
 			for range 5 {
 				works(x, u)
-				if got := idleOf(u); got != "busy" || u.life.EndAsked() {
-					t.Fatalf("%s, ending %t", got, u.life.EndAsked())
+				if got := idleOf(u); got != "busy" || u.Life.EndAsked() {
+					t.Fatalf("%s, ending %t", got, u.Life.EndAsked())
 				}
 			}
 		})
@@ -176,30 +177,30 @@ func TestNoUnitIsIdleThatIsNotMeasured(t *testing.T) {
 func TestAnIdleJobIsEnded(t *testing.T) {
 	x := newIdleScene(t, api.NamespaceIdle{Below: new(int32(10)), For: "30m", Then: api.IdleEnd})
 	j := x.runs("train", 2, "")
-	a, b := j.units[0], j.units[1]
+	a, b := j.Units[0], j.Units[1]
 	for range 31 {
 		x.works(a, time.Minute, 0, true)
 		x.works(b, time.Minute, 50, true)
 	}
-	if idleOf(a) == "busy" || idleOf(b) != "busy" || a.life.EndAsked() {
-		t.Fatalf("the units are %s and %s, the first ends %t: want it idle, and going on for the sake of the second", idleOf(a), idleOf(b), a.life.EndAsked())
+	if idleOf(a) == "busy" || idleOf(b) != "busy" || a.Life.EndAsked() {
+		t.Fatalf("the units are %s and %s, the first ends %t: want it idle, and going on for the sake of the second", idleOf(a), idleOf(b), a.Life.EndAsked())
 	}
 	for range 61 { // minutes of both in turn
 		x.works(a, time.Minute, 0, true)
-		if a.life.EndAsked() {
+		if a.Life.EndAsked() {
 			break
 		}
 		x.works(b, time.Minute, 0, true)
 	}
-	if !a.life.EndAsked() || !b.life.EndAsked() {
+	if !a.Life.EndAsked() || !b.Life.EndAsked() {
 		t.Fatal("the job goes on although all its units are idle")
 	}
-	if a.attempt.machine.State() == 0 || a.life.Ending().GraceSeconds != DefaultGrace {
-		t.Errorf("the grace is %d s, want %d", a.life.Ending().GraceSeconds, DefaultGrace)
+	if a.Attempt.Machine.State() == 0 || a.Life.Ending().GraceSeconds != DefaultGrace {
+		t.Errorf("the grace is %d s, want %d", a.Life.Ending().GraceSeconds, DefaultGrace)
 	}
 	x.says(a, grant.Tombstone)
 	x.settles(b, grant.Tombstone)
-	phase, reason, message, ok := j.endOfJob()
+	phase, reason, message, ok := j.EndOfJob()
 	if !ok || phase != api.Failed || reason != "Idle" || !strings.HasPrefix(message, "Idle: the use of its GPUs was below 10% since ") {
 		t.Errorf("the job is %s, %s: %s", phase, reason, message)
 	}
@@ -212,26 +213,26 @@ func TestAnIdleJobIsEnded(t *testing.T) {
 func TestAnIdleJobIsSuspended(t *testing.T) {
 	x := newIdleScene(t, api.NamespaceIdle{Below: new(int32(10)), For: "30m", Then: api.IdleSuspend})
 	j := x.runs("train", 2, gangOfTwo)
-	u := j.units[0]
+	u := j.Units[0]
 	x.works(u, time.Minute, 80, true)
 	for range 30 {
 		x.works(u, time.Minute, 1, true)
 	}
-	if !j.doc.IsSuspended() || u.attempt.notice == nil || u.attempt.notice.GraceSeconds != x.graceSeconds() || !strings.HasPrefix(u.attempt.notice.Reason, "Suspended: the use of its GPUs was below 10% since ") {
-		t.Fatalf("suspended %t, under notice %+v", j.doc.IsSuspended(), u.attempt.notice)
+	if !j.Doc.IsSuspended() || u.Attempt.Notice == nil || u.Attempt.Notice.GraceSeconds != x.graceSeconds() || !strings.HasPrefix(u.Attempt.Notice.Reason, "Suspended: the use of its GPUs was below 10% since ") {
+		t.Fatalf("suspended %t, under notice %+v", j.Doc.IsSuspended(), u.Attempt.Notice)
 	}
 	x.settles(u, grant.Tombstone)
-	if got := x.waitingOf(u).Message; u.phase() != api.Pending || !strings.HasPrefix(got, "suspended (the use of its GPUs was below 10% since 2023-11-14T") || !strings.Contains(got, "`muster resume job/train -n default` lets it run") {
-		t.Errorf("the unit is %s: %s", u.phase(), got)
+	if got := x.waitingOf(u).Message; u.Phase() != api.Pending || !strings.HasPrefix(got, "suspended (the use of its GPUs was below 10% since 2023-11-14T") || !strings.Contains(got, "`muster resume job/train -n default` lets it run") {
+		t.Errorf("the unit is %s: %s", u.Phase(), got)
 	}
 	x.ask(PatchJob{"default", "train", api.WorkPatch{Spec: []byte(`{"suspend":false}`)}})
 	x.answers()
-	if j.record.Suspended != "" {
-		t.Errorf("resumed, and still %q", j.record.Suspended)
+	if j.Record.Suspended != "" {
+		t.Errorf("resumed, and still %q", j.Record.Suspended)
 	}
 	x.holdsAll(u)
-	if u.phase() != api.Running || idleOf(u) != "busy" {
-		t.Errorf("resumed: %s, %s", u.phase(), idleOf(u))
+	if u.Phase() != api.Running || idleOf(u) != "busy" {
+		t.Errorf("resumed: %s, %s", u.Phase(), idleOf(u))
 	}
 	x.check()
 }
@@ -256,23 +257,23 @@ func TestTheNextLeaderKeepsWhatWasFound(t *testing.T) {
 				before.Then = api.IdleWarn
 			}
 			x := newIdleScene(t, before)
-			u := x.runs("train", 2, gangOfTwo).units[0]
+			u := x.runs("train", 2, gangOfTwo).Units[0]
 			x.works(u, time.Minute, c.used, true)
 			for range c.minutes {
 				x.works(u, time.Minute, 0, true)
 			}
-			if got := idleOf(u) != "busy"; got != c.wantA || u.life.EndAsked() {
-				t.Fatalf("before the election: %s, ending %t", idleOf(u), u.life.EndAsked())
+			if got := idleOf(u) != "busy"; got != c.wantA || u.Life.EndAsked() {
+				t.Fatalf("before the election: %s, ending %t", idleOf(u), u.Life.EndAsked())
 			}
 			x.rules.Namespaces["default"] = Namespace{Admission: "queue", Idle: &rule}
 			next := x.next()
-			u = next.work.units[u.path]
+			u = next.work.Units[u.Path]
 			for range c.after {
-				if !u.life.EndAsked() {
+				if !u.Life.EndAsked() {
 					next.works(u, time.Minute, 0, true)
 				}
 			}
-			if got := u.life.EndAsked(); got != c.wantEnds {
+			if got := u.Life.EndAsked(); got != c.wantEnds {
 				t.Errorf("after the election: ends %t, want %t; %s", got, c.wantEnds, idleOf(u))
 			}
 			next.check()
@@ -283,7 +284,7 @@ func TestTheNextLeaderKeepsWhatWasFound(t *testing.T) {
 // A rule that is gone or has another percentage takes its finding back.
 func TestAnotherRuleJudgesAnew(t *testing.T) {
 	x := newIdleScene(t, anHour)
-	u := x.runs("train", 2, gangOfTwo).units[0]
+	u := x.runs("train", 2, gangOfTwo).Units[0]
 	x.works(u, time.Minute, 100, true)
 	for range 60 {
 		x.works(u, time.Minute, 6, true)
@@ -294,12 +295,12 @@ func TestAnotherRuleJudgesAnew(t *testing.T) {
 	ends := api.NamespaceIdle{Below: new(int32(5)), For: "1h", Then: api.IdleEnd}
 	x.rules.Namespaces["default"] = Namespace{Idle: &ends}
 	x.works(u, time.Minute, 6, true)
-	if u.life.EndAsked() {
+	if u.Life.EndAsked() {
 		t.Error("the unit ends by the finding of another rule")
 	}
 	x.works(u, time.Minute, 6, true)
-	if got := idleOf(u); got != "busy" || u.life.EndAsked() {
-		t.Errorf("below a smaller percentage: %s, ends %t", got, u.life.EndAsked())
+	if got := idleOf(u); got != "busy" || u.Life.EndAsked() {
+		t.Errorf("below a smaller percentage: %s, ends %t", got, u.Life.EndAsked())
 	}
 	x.rules.Namespaces["default"] = Namespace{Idle: &anHour}
 	for range 61 {
@@ -311,13 +312,13 @@ func TestAnotherRuleJudgesAnew(t *testing.T) {
 	longer := api.NamespaceIdle{Below: new(int32(10)), For: "2h", Then: api.IdleEnd}
 	x.rules.Namespaces["default"] = Namespace{Idle: &longer}
 	x.works(u, time.Minute, 6, true)
-	if u.life.EndAsked() {
+	if u.Life.EndAsked() {
 		t.Error("the unit ends after an hour, the rule says two")
 	}
 	x.rules.Namespaces["default"] = Namespace{}
 	x.works(u, time.Minute, 6, true)
-	if got := idleOf(u); got != "busy" || u.life.EndAsked() {
-		t.Errorf("without a rule: %s, ends %t", got, u.life.EndAsked())
+	if got := idleOf(u); got != "busy" || u.Life.EndAsked() {
+		t.Errorf("without a rule: %s, ends %t", got, u.Life.EndAsked())
 	}
 	x.check()
 }
@@ -325,11 +326,11 @@ func TestAnotherRuleJudgesAnew(t *testing.T) {
 // A finding without an answer of the store is written again, and nothing is done before.
 func TestNothingIsDoneBeforeTheFindingIsStored(t *testing.T) {
 	x := newIdleScene(t, api.NamespaceIdle{Below: new(int32(10)), For: "1m", Then: api.IdleEnd})
-	u := x.runs("train", 2, gangOfTwo).units[0]
+	u := x.runs("train", 2, gangOfTwo).Units[0]
 	x.works(u, time.Minute, 100, true)
-	tx := u.attempt.machine.ID()
+	tx := u.Attempt.Machine.ID()
 	x.clock = x.clock.Add(time.Minute - judgedEvery)
-	for _, id := range u.attempt.machine.Nodes() {
+	for _, id := range u.Attempt.Machine.Nodes() {
 		list := x.members[id]
 		for i := range list {
 			list[i].Use.Devices = slices.Clone(list[i].Use.Devices)
@@ -340,15 +341,15 @@ func TestNothingIsDoneBeforeTheFindingIsStored(t *testing.T) {
 		x.reports(id)
 		x.clock = x.clock.Add(judgedEvery)
 	}
-	if u.life.EndAsked() || u.attempt.ready.IdleMillis != 0 {
-		t.Fatalf("%s, ends %t, before the store has it", idleOf(u), u.life.EndAsked())
+	if u.Life.EndAsked() || u.Attempt.Ready.IdleMillis != 0 {
+		t.Fatalf("%s, ends %t, before the store has it", idleOf(u), u.Life.EndAsked())
 	}
 	x.loses(false)
-	if u.life.EndAsked() {
+	if u.Life.EndAsked() {
 		t.Fatal("the unit ends, and the store has no finding")
 	}
 	x.answers()
-	if r, _ := storedAs[record.Ready](x.scene, record.ReadyKey(tx)); r.IdleMillis == 0 || !u.life.EndAsked() {
-		t.Errorf("the store has %+v; the unit ends %t", r, u.life.EndAsked())
+	if r, _ := storedAs[record.Ready](x.scene, record.ReadyKey(tx)); r.IdleMillis == 0 || !u.Life.EndAsked() {
+		t.Errorf("the store has %+v; the unit ends %t", r, u.Life.EndAsked())
 	}
 }

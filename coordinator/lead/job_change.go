@@ -19,13 +19,13 @@ import (
 // jobChange is a change of a job's document or of its boost, with the units that it
 // gives another place in the order and those that it adds. One Txn writes all of it.
 type jobChange struct {
-	job      *job
+	job      *work.Job
 	rec      record.Job // to be written
 	doc      *api.Job
-	queue    string  // of moved, "": as it is
-	priority *int32  // of moved, nil: as it is
-	moved    []*unit // that wait
-	added    []*unit
+	queue    string       // of moved, "": as it is
+	priority *int32       // of moved, nil: as it is
+	moved    []*work.Unit // that wait
+	added    []*work.Unit
 	// then runs when the change has landed or was refused; nil: nothing is to follow.
 	then func(refused *api.Status)
 }
@@ -42,7 +42,7 @@ func (c *jobChange) placed(unit record.Unit) record.Unit {
 // changeNamedJob serves a request that changes a job. build makes the change, or names the
 // unit that the change has to wait for, or the reason why it is refused; result is the
 // answer once the change is durable.
-func (l *Leader) changeNamedJob(c *desk.Call, namespace, name string, build func(*job) (*jobChange, *unit, *api.Status), result func(*jobChange) any) {
+func (l *Leader) changeNamedJob(c *desk.Call, namespace, name string, build func(*work.Job) (*jobChange, *work.Unit, *api.Status), result func(*jobChange) any) {
 	j, status := l.findJob(namespace, name)
 	if status != nil {
 		c.Answer(nil, status)
@@ -56,16 +56,16 @@ func (l *Leader) changeNamedJob(c *desk.Call, namespace, name string, build func
 
 // changeJob changes a job once no other Txn writes its key, and none the units that the
 // change writes.
-func (l *Leader) changeJob(c *desk.Call, j *job, build func(*job) (*jobChange, *unit, *api.Status), result func(*jobChange) any) {
+func (l *Leader) changeJob(c *desk.Call, j *work.Job, build func(*work.Job) (*jobChange, *work.Unit, *api.Status), result func(*jobChange) any) {
 	defer c.Act()()
 	switch {
 	case c.IsOver():
 		return
-	case j.gone:
-		c.Answer(nil, NotFound("job", j.record.Namespace, j.record.Name))
+	case j.Gone:
+		c.Answer(nil, NotFound("job", j.Record.Namespace, j.Record.Name))
 		return
-	case j.stored == 0 || j.writing:
-		j.addThen(func() { l.changeJob(c, j, build, result) })
+	case j.Stored == 0 || j.Writing:
+		j.AddThen(func() { l.changeJob(c, j, build, result) })
 		return
 	}
 	change, busy, status := build(j)
@@ -92,29 +92,29 @@ func (l *Leader) changeJob(c *desk.Call, j *job, build func(*job) (*jobChange, *
 
 // changeOfJob makes the change of a patch, or names the unit that the change has to
 // wait for, or the reason why it is refused.
-func (l *Leader) changeOfJob(j *job, p api.WorkPatch) (change *jobChange, busy *unit, status *api.Status) {
+func (l *Leader) changeOfJob(j *work.Job, p api.WorkPatch) (change *jobChange, busy *work.Unit, status *api.Status) {
 	if status := checkJob(j, &p.Preconditions); status != nil {
 		return nil, nil, status
 	}
-	raw, doc, status := p.PatchedJob(j.record.Document, j.doc, j.record.Admitted.Fill)
+	raw, doc, status := p.PatchedJob(j.Record.Document, j.Doc, j.Record.Admitted.Fill)
 	if status != nil {
 		return nil, nil, status
 	}
-	change = &jobChange{job: j, rec: j.record, doc: doc}
+	change = &jobChange{job: j, rec: j.Record, doc: doc}
 	change.rec.Document = raw
 	if !doc.IsSuspended() {
 		change.rec.Suspended = ""
 	}
-	if p.Spec != nil && j.record.Cancelled != nil {
-		return nil, nil, api.Errorf(409, "job %s is ending: its spec stays as it is", j.record.Name).Because(api.FailedPrecondition)
+	if p.Spec != nil && j.Record.Cancelled != nil {
+		return nil, nil, api.Errorf(409, "job %s is ending: its spec stays as it is", j.Record.Name).Because(api.FailedPrecondition)
 	}
-	if doc.Spec.Queue != j.doc.Spec.Queue {
+	if doc.Spec.Queue != j.Doc.Spec.Queue {
 		if busy, status = l.moveUnits(change); busy != nil || status != nil {
 			return nil, busy, status
 		}
 	}
 	if status = l.resize(change); status == nil {
-		status = l.hasRoomFor(j.record.Namespace, l.growthOf(change))
+		status = l.hasRoomFor(j.Record.Namespace, l.growthOf(change))
 	}
 	if status == nil {
 		status = l.fitsTxn(change)
@@ -127,17 +127,17 @@ func (l *Leader) changeOfJob(j *job, p api.WorkPatch) (change *jobChange, busy *
 
 // moveUnits adds all units of the job to those that change their queue. A unit that
 // an attempt is under way for is to be waited for.
-func (l *Leader) moveUnits(change *jobChange) (busy *unit, status *api.Status) {
+func (l *Leader) moveUnits(change *jobChange) (busy *work.Unit, status *api.Status) {
 	j := change.job
-	change.queue = l.queueOf(j.record.Namespace, change.doc.Spec.Queue)
-	for _, u := range j.units {
+	change.queue = l.queueOf(j.Record.Namespace, change.doc.Spec.Queue)
+	for _, u := range j.Units {
 		switch {
-		case u.isSurplus() && u.phase().Ended():
-		case !u.waiting():
-			return nil, isPlaced("member "+u.memberName(0)+" of job "+j.record.Name, u)
-		case !u.isAtRest():
+		case u.IsSurplus() && u.Phase().Ended():
+		case !u.Waiting():
+			return nil, isPlaced("member "+u.MemberName(0)+" of job "+j.Record.Name, u)
+		case !u.IsAtRest():
 			return u, nil
-		case u.record.Queue != change.queue:
+		case u.Record.Queue != change.queue:
 			change.moved = append(change.moved, u)
 		}
 	}
@@ -149,7 +149,7 @@ func (l *Leader) moveUnits(change *jobChange) (busy *unit, status *api.Status) {
 func (l *Leader) refusesMove(change *jobChange) *api.Status {
 	members, together := len(change.added), 1
 	for _, u := range change.moved {
-		members, together = members+u.record.Members, max(together, u.record.Members)
+		members, together = members+u.Record.Members, max(together, u.Record.Members)
 	}
 	if members == 0 {
 		return nil
@@ -181,28 +181,28 @@ func (l *Leader) writeJobChange(change *jobChange) {
 	j, rec := change.job, change.rec
 	key := record.JobKey(rec.Namespace, rec.Name)
 	d := post.Decision{
-		Compares: []record.Compare{record.ModRevIs(key, j.stored)},
+		Compares: []record.Compare{record.ModRevIs(key, j.Stored)},
 		Ops:      []record.Op{record.Put(key, record.MustEncode(rec))},
 	}
-	j.beginWrite()
-	l.census.set(j.units[0], count.OfUnit(&j.units[0].record, nil).Plus(count.OfJob(&rec, change.doc)))
+	j.BeginWrite()
+	l.census.Set(j.Units[0], count.OfUnit(&j.Units[0].Record, nil).Plus(count.OfJob(&rec, change.doc)))
 	for _, u := range change.moved {
-		u.life.Begin(work.WriteChange)
+		u.Life.Begin(work.WriteChange)
 		l.offer(u)
-		at, unit := u.record.Path().Key(), change.placed(u.record)
-		d.Compares = append(d.Compares, record.ModRevIs(at, u.stored))
-		d.Ops = append(append(d.Ops, u.movingOps(unit)...), record.Put(at, record.MustEncode(unit)))
+		at, unit := u.Record.Path().Key(), change.placed(u.Record)
+		d.Compares = append(d.Compares, record.ModRevIs(at, u.Stored))
+		d.Ops = append(append(d.Ops, u.MovingOps(unit)...), record.Put(at, record.MustEncode(unit)))
 	}
 	for _, u := range change.added {
-		u.setSequence(l.post.NextArrival())
-		u.life.Begin(work.WriteCreation)
+		u.SetSequence(l.post.NextArrival())
+		u.Life.Begin(work.WriteCreation)
 		l.add(u)
-		at := u.record.Path().Key()
+		at := u.Record.Path().Key()
 		d.Compares = append(d.Compares, record.Absent(at))
-		d.Ops = append(d.Ops, record.Put(at, record.MustEncode(u.record)), record.Put(u.record.Order().Key(), record.MustEncode(l.orderOf(u))))
+		d.Ops = append(d.Ops, record.Put(at, record.MustEncode(u.Record)), record.Put(u.Record.Order().Key(), record.MustEncode(l.orderOf(u))))
 	}
 	d.Done = func(o txn.Outcome, rev resource.Revision, err error) {
-		j.finishWrite()
+		j.FinishWrite()
 		if o == txn.Landed {
 			l.takeJobChange(change, rev)
 			change.answer(nil)
@@ -221,34 +221,34 @@ func (l *Leader) writeJobChange(change *jobChange) {
 // takeJobChange takes over that the store has a change at rev, and carries it out.
 func (l *Leader) takeJobChange(change *jobChange, rev resource.Revision) {
 	j := change.job
-	resumed := j.doc.IsSuspended() != change.doc.IsSuspended()
-	j.setDocument(change.doc)
+	resumed := j.Doc.IsSuspended() != change.doc.IsSuspended()
+	j.SetDocument(change.doc)
 	l.keepJob(j, change.rec, rev)
-	for _, u := range j.units {
-		u.setLabels(form.Labels(j.doc))
+	for _, u := range j.Units {
+		u.SetLabels(form.Labels(j.Doc))
 		l.occupancy.noteUnit(u)
 	}
 	for _, u := range change.moved {
-		u.life.Finish(work.WriteChange)
+		u.Life.Finish(work.WriteChange)
 		if change.priority != nil {
-			l.room.Remove(u.key)
+			l.room.Remove(u.Key)
 			l.removeConsumer(u) // the trees know its priority
-			u.setPriority(*change.priority)
+			u.SetPriority(*change.priority)
 		}
-		u.setQueue(cmp.Or(change.queue, u.record.Queue), rev)
+		u.SetQueue(cmp.Or(change.queue, u.Record.Queue), rev)
 	}
 	l.noteQueues() // a rule of the queue judges each by the new places of all
 	for _, u := range change.moved {
 		l.goOn(u)
 	}
 	for _, u := range change.added {
-		u.life.Finish(work.WriteCreation)
-		u.enterOrder(rev)
-		j.restoreUnit(u)
+		u.Life.Finish(work.WriteCreation)
+		u.EnterOrder(rev)
+		j.RestoreUnit(u)
 		l.goOn(u)
 	}
 	if resumed {
-		for _, u := range j.units {
+		for _, u := range j.Units {
 			l.takeWish(u)
 		}
 	}
@@ -261,14 +261,14 @@ func (l *Leader) takeJobChange(change *jobChange, rev resource.Revision) {
 
 // dropJobChange takes over that the store does not have a change.
 func (l *Leader) dropJobChange(change *jobChange) {
-	l.census.note(change.job.units[0])
+	l.census.Note(change.job.Units[0])
 	for _, u := range change.moved {
-		u.life.Finish(work.WriteChange)
+		u.Life.Finish(work.WriteChange)
 		l.goOn(u)
 	}
 	for _, u := range change.added {
-		u.life.Finish(work.WriteCreation)
-		u.fail(api.Errorf(503, "%s was not stored", u.path))
+		u.Life.Finish(work.WriteCreation)
+		u.Fail(api.Errorf(503, "%s was not stored", u.Path))
 		l.removeUnit(u)
 	}
 }
@@ -281,7 +281,7 @@ func (c *jobChange) answer(refused *api.Status) {
 }
 
 // keepJob takes over the job as it was written at rev.
-func (l *Leader) keepJob(j *job, written record.Job, rev resource.Revision) {
-	j.keep(written, rev)
-	l.census.note(j.units[0])
+func (l *Leader) keepJob(j *work.Job, written record.Job, rev resource.Revision) {
+	j.Keep(written, rev)
+	l.census.Note(j.Units[0])
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/musterd/muster/coordinator/lead/hosts"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/fit"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
@@ -37,7 +38,7 @@ const maxHolds = 1 << 14
 
 // judgeReply compares an answer with the request to its node; nil: the answer
 // counts.
-func (l *Leader) judgeReply(n *node, a *attempt, e *grant.Replied) *lie {
+func (l *Leader) judgeReply(n *node, a *work.Attempt, e *grant.Replied) *lie {
 	if !hosts.Holds(e.State) {
 		return nil
 	}
@@ -55,16 +56,16 @@ func (l *Leader) judgeReply(n *node, a *attempt, e *grant.Replied) *lie {
 		return nil
 	}
 	votes := e.State == grant.Reserved || e.State == grant.Waiting
-	if !slices.Contains(a.machine.Nodes(), id) {
+	if !slices.Contains(a.Machine.Nodes(), id) {
 		if votes {
 			return &lie{reason: ViolationVote, detail: fmt.Sprintf("it answers %s for transaction %s, of which nothing was asked of it", e.State, e.Tx)}
 		}
 		return nil
 	}
-	if a.machine.Undecided() {
+	if a.Machine.Undecided() {
 		return judgeVote(a, n, e)
 	}
-	vote, _ := a.machine.Vote(id)
+	vote, _ := a.Machine.Vote(id)
 	if !sameMembers(e.Members, vote.Members) {
 		return &lie{reason: ViolationVote, doubt: true, detail: fmt.Sprintf("it says %s with members %v for transaction %s, whose record has %d members there", e.State, indices(e.Members), e.Tx, len(vote.Members))}
 	}
@@ -72,8 +73,8 @@ func (l *Leader) judgeReply(n *node, a *attempt, e *grant.Replied) *lie {
 }
 
 // judgeVote compares the members of a promise with the requests.
-func judgeVote(a *attempt, n *node, e *grant.Replied) *lie {
-	asked := a.requests[n.view.ID]
+func judgeVote(a *work.Attempt, n *node, e *grant.Replied) *lie {
+	asked := a.Requests[n.view.ID]
 	wrong := func(format string, args ...any) *lie {
 		return &lie{reason: ViolationVote, detail: fmt.Sprintf("%s for transaction %s: ", e.State, e.Tx) + fmt.Sprintf(format, args...)}
 	}
@@ -82,7 +83,7 @@ func judgeVote(a *attempt, n *node, e *grant.Replied) *lie {
 		l.doubt = !e.Incarnation.IsZero()
 		return l
 	}
-	if e.State == grant.Waiting && !a.isPreempting() {
+	if e.State == grant.Waiting && !a.IsPreempting() {
 		return wrong("nothing was named that it could wait for")
 	}
 	if len(e.Members) != len(asked) {
@@ -97,9 +98,9 @@ func judgeVote(a *attempt, n *node, e *grant.Replied) *lie {
 		if err := n.view.Host.Satisfies(asked[i].Request, m.Assignment); err != nil {
 			return mismatch(a, n, wrong("member %d: %v", m.Index, err), err)
 		}
-		if pinned := asked[i].PinnedGPUs; len(pinned) > 0 && !slices.Equal(devicesOf(m.Assignment), pinned) {
-			l := wrong("member %d: devices %v, asked for %v", m.Index, devicesOf(m.Assignment), pinned)
-			l.doubt = a.asked[n.view.ID] != n.stream
+		if pinned := asked[i].PinnedGPUs; len(pinned) > 0 && !slices.Equal(work.DevicesOf(m.Assignment), pinned) {
+			l := wrong("member %d: devices %v, asked for %v", m.Index, work.DevicesOf(m.Assignment), pinned)
+			l.doubt = a.Asked[n.view.ID] != n.stream
 			return l
 		}
 	}
@@ -113,9 +114,9 @@ func judgeVote(a *attempt, n *node, e *grant.Replied) *lie {
 // and where the promise may be of the hardware that the node had before: its
 // agent was asked on an earlier stream, and each change of the hardware begins
 // another.
-func mismatch(a *attempt, n *node, l *lie, err error) *lie {
+func mismatch(a *work.Attempt, n *node, l *lie, err error) *lie {
 	if m, is := err.(*fit.Mismatch); is { //nolint:errorlint // as it was made
-		l.doubt = m.OfPolicy || m.OfHost && a.asked[n.view.ID] != n.stream
+		l.doubt = m.OfPolicy || m.OfHost && a.Asked[n.view.ID] != n.stream
 	}
 	return l
 }
@@ -183,17 +184,4 @@ func clipReasons(reasons []resource.Reason) []resource.Reason {
 		reasons[i].Detail = Clip(reasons[i].Detail)
 	}
 	return reasons
-}
-
-// devicesOf lists the devices that an assignment is from, ascending.
-func devicesOf(a resource.Assignment) []int {
-	var list []int
-	for _, g := range a.GPUs {
-		list = append(list, g.Index)
-	}
-	for _, g := range a.MIG {
-		list = append(list, g.GPU)
-	}
-	slices.Sort(list)
-	return slices.Compact(list)
 }

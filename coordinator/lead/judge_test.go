@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/musterd/muster/coordinator/cluster"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/devices/fake"
 	"github.com/musterd/muster/grant"
@@ -13,7 +14,7 @@ import (
 
 // voter is a node of 8 GPUs and an attempt that has asked it for member 2 with
 // two of them; the answer that it gives is right.
-func voter(t *testing.T) (*node, *attempt, grant.Replied) {
+func voter(t *testing.T) (*node, *work.Attempt, grant.Replied) {
 	t.Helper()
 	profile, err := fake.Lookup("dgx-a100")
 	if err != nil {
@@ -24,8 +25,8 @@ func voter(t *testing.T) (*node, *attempt, grant.Replied) {
 	n.stream, n.incarnation = 1, resource.Incarnation{JournalID: "j", BootID: "b"}
 	tx := resource.NewTxID("unit", 7, 1, resource.Nonce{})
 	request := resource.Request{GPUs: 2, CPU: 2000}
-	a := &attempt{unit: &unit{}, requests: map[resource.NodeID][]grant.MemberRequest{"n1": {{Index: 2, Request: request}}}, asked: map[resource.NodeID]uint64{"n1": 1}}
-	a.machine, _ = txn.New(tx, []resource.NodeID{"n1", "n2"})
+	a := &work.Attempt{Unit: &work.Unit{}, Requests: map[resource.NodeID][]grant.MemberRequest{"n1": {{Index: 2, Request: request}}}, Asked: map[resource.NodeID]uint64{"n1": 1}}
+	a.Machine, _ = txn.New(tx, []resource.NodeID{"n1", "n2"})
 	return n, a, grant.Replied{
 		Node: "n1", Tx: tx, State: grant.Reserved, Incarnation: n.incarnation, Revision: 5,
 		Members: []grant.Member{{Index: 2, Assignment: fitted(t, n, request)}},
@@ -33,58 +34,65 @@ func voter(t *testing.T) (*node, *attempt, grant.Replied) {
 }
 
 func TestJudgeReply(t *testing.T) {
-	foreign := func(_ *node, _ *attempt, e *grant.Replied) { e.Members[0].Assignment.GPUs[0].UUID = "GPU-of-before" }
+	foreign := func(_ *node, _ *work.Attempt, e *grant.Replied) {
+		e.Members[0].Assignment.GPUs[0].UUID = "GPU-of-before"
+	}
 	cases := map[string]struct {
-		change func(*node, *attempt, *grant.Replied)
+		change func(*node, *work.Attempt, *grant.Replied)
 		want   string // "": it counts
 		doubt  bool
 	}{
-		"what was asked": {func(*node, *attempt, *grant.Replied) {}, "", false},
+		"what was asked": {func(*node, *work.Attempt, *grant.Replied) {}, "", false},
 		"the same for a Waiting of a preemption": {
-			func(_ *node, a *attempt, e *grant.Replied) { a.victims, e.State = []*attempt{{}}, grant.Waiting }, "", false,
+			func(_ *node, a *work.Attempt, e *grant.Replied) {
+				a.Victims, e.State = []*work.Attempt{{}}, grant.Waiting
+			}, "", false,
 		},
-		"a Waiting for nobody":     {func(_ *node, _ *attempt, e *grant.Replied) { e.State = grant.Waiting }, "nothing was named", false},
-		"a No says nothing":        {func(_ *node, _ *attempt, e *grant.Replied) { e.State, e.Members = grant.No, nil }, "", false},
+		"a Waiting for nobody":     {func(_ *node, _ *work.Attempt, e *grant.Replied) { e.State = grant.Waiting }, "nothing was named", false},
+		"a No says nothing":        {func(_ *node, _ *work.Attempt, e *grant.Replied) { e.State, e.Members = grant.No, nil }, "", false},
 		"a device of another host": {foreign, "GPU-of-before", false},
 		"the same from a node that was asked before its hardware changed": {
-			func(n *node, a *attempt, e *grant.Replied) { foreign(n, a, e); n.stream++ }, "GPU-of-before", true,
+			func(n *node, a *work.Attempt, e *grant.Replied) { foreign(n, a, e); n.stream++ }, "GPU-of-before", true,
 		},
 		"the same from a node that another leader has asked": {
-			func(n *node, a *attempt, e *grant.Replied) { foreign(n, a, e); a.asked = nil }, "GPU-of-before", true,
+			func(n *node, a *work.Attempt, e *grant.Replied) { foreign(n, a, e); a.Asked = nil }, "GPU-of-before", true,
 		},
 		"a device less, whatever the hardware": {
-			func(n *node, _ *attempt, e *grant.Replied) {
+			func(n *node, _ *work.Attempt, e *grant.Replied) {
 				n.stream++
 				e.Members[0].Assignment.GPUs = e.Members[0].Assignment.GPUs[1:]
 			}, "1 devices, want 2", false,
 		},
 		"devices without the link asked for": {
-			func(_ *node, a *attempt, e *grant.Replied) {
-				a.requests["n1"][0].Request.NUMA = resource.NUMASingleNode
+			func(_ *node, a *work.Attempt, e *grant.Replied) {
+				a.Requests["n1"][0].Request.NUMA = resource.NUMASingleNode
 				cpus := e.Members[0].Assignment.CPUs
 				cpus[len(cpus)-1].ID = 255
 			}, "NUMA nodes, want 1", true,
 		},
-		"another member":      {func(_ *node, _ *attempt, e *grant.Replied) { e.Members[0].Index = 0 }, "asked for member 2", false},
-		"no member":           {func(_ *node, _ *attempt, e *grant.Replied) { e.Members = nil }, "asked for 1", false},
-		"another incarnation": {func(_ *node, _ *attempt, e *grant.Replied) { e.Incarnation.BootID = "other" }, "incarnation", true},
-		"no incarnation":      {func(_ *node, _ *attempt, e *grant.Replied) { e.Incarnation = resource.Incarnation{} }, "incarnation", false},
-		"a node not asked":    {func(n *node, _ *attempt, _ *grant.Replied) { n.view.ID = "n3" }, "nothing was asked of it", false},
+		"another member":      {func(_ *node, _ *work.Attempt, e *grant.Replied) { e.Members[0].Index = 0 }, "asked for member 2", false},
+		"no member":           {func(_ *node, _ *work.Attempt, e *grant.Replied) { e.Members = nil }, "asked for 1", false},
+		"another incarnation": {func(_ *node, _ *work.Attempt, e *grant.Replied) { e.Incarnation.BootID = "other" }, "incarnation", true},
+		"no incarnation":      {func(_ *node, _ *work.Attempt, e *grant.Replied) { e.Incarnation = resource.Incarnation{} }, "incarnation", false},
+		"a node not asked":    {func(n *node, _ *work.Attempt, _ *grant.Replied) { n.view.ID = "n3" }, "nothing was asked of it", false},
 		"a Waiting of a node not asked": {
-			func(n *node, _ *attempt, e *grant.Replied) { n.view.ID, e.State = "n3", grant.Waiting }, "nothing was asked of it", false,
+			func(n *node, _ *work.Attempt, e *grant.Replied) { n.view.ID, e.State = "n3", grant.Waiting }, "nothing was asked of it", false,
 		},
 		"other pinned devices of a node that was asked before its hardware changed": {
-			func(n *node, a *attempt, _ *grant.Replied) { n.stream++; a.requests["n1"][0].PinnedGPUs = []int{6, 7} }, "asked for [6 7]", true,
+			func(n *node, a *work.Attempt, _ *grant.Replied) {
+				n.stream++
+				a.Requests["n1"][0].PinnedGPUs = []int{6, 7}
+			}, "asked for [6 7]", true,
 		},
-		"other pinned devices": {func(_ *node, a *attempt, _ *grant.Replied) { a.requests["n1"][0].PinnedGPUs = []int{6, 7} }, "asked for [6 7]", false},
+		"other pinned devices": {func(_ *node, a *work.Attempt, _ *grant.Replied) { a.Requests["n1"][0].PinnedGPUs = []int{6, 7} }, "asked for [6 7]", false},
 		"a promise of HELD for less": {
-			func(_ *node, _ *attempt, e *grant.Replied) {
+			func(_ *node, _ *work.Attempt, e *grant.Replied) {
 				e.State, e.Members[0].Assignment.CPUs = grant.Held, nil
 			}, "millicores", false,
 		},
 		"one device for two members": {
-			func(_ *node, a *attempt, e *grant.Replied) {
-				a.requests["n1"] = append(a.requests["n1"], grant.MemberRequest{Index: 3, Request: a.requests["n1"][0].Request})
+			func(_ *node, a *work.Attempt, e *grant.Replied) {
+				a.Requests["n1"] = append(a.Requests["n1"], grant.MemberRequest{Index: 3, Request: a.Requests["n1"][0].Request})
 				e.Members = append(e.Members, grant.Member{Index: 3, Assignment: e.Members[0].Assignment})
 			}, "given to several members", false,
 		},
@@ -166,11 +174,11 @@ func TestJudgeReplyOfWhatIsDecided(t *testing.T) {
 	x := newScene(t)
 	a := x.running("a", 2, "")
 	e := x.reply(a, grant.Held)
-	if bad := x.judgeReply(x.nodes[e.Node], a.attempt, &e); bad != nil {
+	if bad := x.judgeReply(x.nodes[e.Node], a.Attempt, &e); bad != nil {
 		t.Errorf("what its record has: %+v", bad)
 	}
 	e.Members = nil
-	if bad := x.judgeReply(x.nodes[e.Node], a.attempt, &e); bad == nil || !bad.doubt {
+	if bad := x.judgeReply(x.nodes[e.Node], a.Attempt, &e); bad == nil || !bad.doubt {
 		t.Errorf("fewer members: %+v, want a doubt", bad)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/musterd/muster/coordinator/lead/edit"
 	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/lead/vacancy"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/pace"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/resource"
@@ -62,7 +63,7 @@ type Leader struct {
 	observedAt   int                // position of the node that writeObserved begins with
 	sweptAt      time.Time          // of fences
 	account      *decisions.Tracker // nil: nobody keeps one
-	census       census             // zero before the first creation
+	census       work.Census        // zero before the first creation
 	activity     activity           // for monitoring alone
 	// turns are changes of quotas and other objects, which wait for the first of them: it is
 	// being written.
@@ -93,26 +94,26 @@ func NewLeader(b Beginning) *Leader {
 
 // notify notes that a unit has changed, for the requests that wait for the unit or
 // its job.
-func (l *Leader) notify(u *unit) {
+func (l *Leader) notify(u *work.Unit) {
 	if r := l.reconciliation; r != nil { // it may wait for the unit
 		r.news = true
 	}
 	l.desk.Changed(changesOf(u))
-	if u.job != nil {
-		l.notifyJob(u.job)
+	if u.Job != nil {
+		l.notifyJob(u.Job)
 	}
 }
 
 // notifyJob notes that a job has changed, for the jobs that depend on it, and goes on with
 // what waits for the job.
-func (l *Leader) notifyJob(j *job) {
-	l.work.dependents.note(j)
+func (l *Leader) notifyJob(j *work.Job) {
+	l.work.Dependents.Note(j)
 	l.goOnWith(j)
 }
 
 // goOnWith goes on with the steps that wait for a job.
-func (l *Leader) goOnWith(j *job) {
-	for _, then := range j.takeThen() {
+func (l *Leader) goOnWith(j *work.Job) {
+	for _, then := range j.TakeThen() {
 		l.post.After(0, then)
 	}
 }

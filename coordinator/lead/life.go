@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/life"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
@@ -12,57 +13,36 @@ import (
 // This file carries out the decisions of coordinator/life: which units of a job may be
 // tried, which units start again, and when the job is over (ADR 73).
 
-// hold is why a waiting unit is not tried, where that is not its owner's wish.
-type hold uint8
-
-const (
-	noHold         hold = iota
-	holdDelay           // until the instant of its next try
-	holdThrottled       // as many units of its job run as its parallelism allows
-	holdDependency      // a dependency of its job has not come true
-)
-
 // setHolds decides which waiting units of a job may be tried, and returns those for
 // which that has changed.
-func (l *Leader) setHolds(j *job) (changed []*unit) {
-	if j.awaits() {
-		return j.holdAll()
+func (l *Leader) setHolds(j *work.Job) (changed []*work.Unit) {
+	if j.Awaits() {
+		return j.HoldAll()
 	}
-	for _, u := range j.units {
-		if u.hold == holdDependency {
-			u.setHold(noHold)
+	for _, u := range j.Units {
+		if u.Hold == work.HoldDependency {
+			u.SetHold(work.NoHold)
 			changed = append(changed, u)
 		}
-		u.boundRetry(l.post.Millis())
-		switch wait := u.untilRetry(l.post.Millis()); {
-		case wait > 0 && u.waiting() && u.hold != holdDelay:
-			u.setHold(holdDelay)
+		u.BoundRetry(l.post.Millis())
+		switch wait := u.UntilRetry(l.post.Millis()); {
+		case wait > 0 && u.Waiting() && u.Hold != work.HoldDelay:
+			u.SetHold(work.HoldDelay)
 			changed = append(changed, u)
-		case wait <= 0 && u.hold == holdDelay:
-			u.setHold(noHold)
+		case wait <= 0 && u.Hold == work.HoldDelay:
+			u.SetHold(work.NoHold)
 			changed = append(changed, u)
 		}
 	}
-	may := j.policy().MayStart(j.states())
-	for i, u := range j.units {
+	may := j.Policy().MayStart(j.States())
+	for i, u := range j.Units {
 		switch {
-		case u.hold == holdDelay:
-		case u.hold == noHold && !may[i] && u.waiting() && u.attempt == nil && u.adopting == "":
-			u.setHold(holdThrottled)
+		case u.Hold == work.HoldDelay:
+		case u.Hold == work.NoHold && !may[i] && u.Waiting() && u.Attempt == nil && u.Adopting == "":
+			u.SetHold(work.HoldThrottled)
 			changed = append(changed, u)
-		case u.hold == holdThrottled && (may[i] || !u.waiting()):
-			u.setHold(noHold)
-			changed = append(changed, u)
-		}
-	}
-	return changed
-}
-
-// holdAll holds all units of a job that wait, because of a dependency.
-func (j *job) holdAll() (changed []*unit) {
-	for _, u := range j.units {
-		if u.hold != holdDependency && u.waiting() && u.attempt == nil && u.adopting == "" {
-			u.setHold(holdDependency)
+		case u.Hold == work.HoldThrottled && (may[i] || !u.Waiting()):
+			u.SetHold(work.NoHold)
 			changed = append(changed, u)
 		}
 	}
@@ -71,9 +51,9 @@ func (j *job) holdAll() (changed []*unit) {
 
 // holdUnits has those units of a job tried that may run now, and keeps the others from
 // being tried.
-func (l *Leader) holdUnits(j *job) {
+func (l *Leader) holdUnits(j *work.Job) {
 	for _, u := range l.setHolds(j) {
-		if !u.life.Gone() && u.stored != 0 && !u.life.EndAsked() && u.attempt == nil {
+		if !u.Life.Gone() && u.Stored != 0 && !u.Life.EndAsked() && u.Attempt == nil {
 			l.offer(u)
 			l.noteWaiting(u)
 			l.notify(u)
@@ -83,21 +63,21 @@ func (l *Leader) holdUnits(j *job) {
 
 // loadHolds sets the holds of all units that earlier leaders have stored.
 func (l *Leader) loadHolds() error {
-	for _, j := range l.work.jobs {
+	for _, j := range l.work.Jobs {
 		l.setHolds(j)
 	}
 	return nil
 }
 
 // awaitRetry sets the alarm for the next try of a unit.
-func (l *Leader) awaitRetry(u *unit) {
-	wait := u.untilRetry(l.post.Millis())
-	if wait <= 0 || u.hold != holdDelay {
+func (l *Leader) awaitRetry(u *work.Unit) {
+	wait := u.UntilRetry(l.post.Millis())
+	if wait <= 0 || u.Hold != work.HoldDelay {
 		return
 	}
 	l.post.After(wait, func() {
-		if !u.life.Gone() && u.job != nil {
-			l.holdUnits(u.job)
+		if !u.Life.Gone() && u.Job != nil {
+			l.holdUnits(u.Job)
 			l.awaitRetry(u)
 		}
 	})
@@ -105,9 +85,9 @@ func (l *Leader) awaitRetry(u *unit) {
 
 // afterFailure is the outcome of a unit whose member has failed: the unit waits for its
 // next try, or has failed for good. text says which member and how.
-func (l *Leader) afterFailure(u *unit, text string) *record.Outcome {
-	p := u.job.policy()
-	switch next := p.AfterFailure(u.job.retries()); {
+func (l *Leader) afterFailure(u *work.Unit, text string) *record.Outcome {
+	p := u.Job.Policy()
+	switch next := p.AfterFailure(u.Job.Retries()); {
 	case next.Retry > 0:
 		return &record.Outcome{Phase: string(api.Pending), Message: text, Retry: next.Retry}
 	case next.Exhausted && p.BackoffLimit > 0:
@@ -118,18 +98,18 @@ func (l *Leader) afterFailure(u *unit, text string) *record.Outcome {
 
 // startsAgain writes into a unit's record that the unit waits for its next try, or that
 // its time is over before. It reports whether the unit waits.
-func (l *Leader) startsAgain(a *attempt, r *record.Unit) bool {
-	o := a.outcome
-	if a.unit.job == nil || a.unit.job.isEnding() || a.unit.isSurplus() {
+func (l *Leader) startsAgain(a *work.Attempt, r *record.Unit) bool {
+	o := a.Outcome
+	if a.Unit.Job == nil || a.Unit.Job.IsEnding() || a.Unit.IsSurplus() {
 		r.Phase, r.Reason = string(api.Cancelled), "its job ends"
 		return false
 	}
 	if o.Retry > 0 {
 		delay := life.Delay(o.Retry)
 		next := l.post.Millis() + delay.Milliseconds()
-		if t, limited := limitOf(a); limited && t.end() <= next && t.outcome.Phase == string(api.Failed) {
-			r.Phase, r.End = t.outcome.Phase, record.RetryBeyondDeadline
-			r.Reason = fmt.Sprintf("%s; not tried again: the next try, %s later, would start after the %s of activeDeadlineSeconds", o.Message, delay, t.length)
+		if t, limited := work.LimitOf(a); limited && t.End() <= next && t.Outcome.Phase == string(api.Failed) {
+			r.Phase, r.End = t.Outcome.Phase, record.RetryBeyondDeadline
+			r.Reason = fmt.Sprintf("%s; not tried again: the next try, %s later, would start after the %s of activeDeadlineSeconds", o.Message, delay, t.Length)
 			return false
 		}
 		r.Retries++
@@ -137,10 +117,10 @@ func (l *Leader) startsAgain(a *attempt, r *record.Unit) bool {
 	}
 	r.Phase, r.Failure, r.Reason, r.Started, r.Ended = string(api.Pending), o.Message, "", "", ""
 	if r.FirstReadyMillis == 0 {
-		r.FirstReadyMillis = a.ready.AtMillis
+		r.FirstReadyMillis = a.Ready.AtMillis
 	}
 	if r.ActiveSinceMillis == 0 {
-		r.ActiveSinceMillis = a.ready.AtMillis
+		r.ActiveSinceMillis = a.Ready.AtMillis
 	}
 	return true
 }
@@ -148,42 +128,29 @@ func (l *Leader) startsAgain(a *attempt, r *record.Unit) bool {
 // endUnwanted asks for the end of the units that a job wants no more: all where it was
 // cancelled or has failed, those that would grow a gang which has ended, and those
 // beyond its number of members.
-func (l *Leader) endUnwanted(j *job) {
-	if j.gone || j.stored == 0 {
+func (l *Leader) endUnwanted(j *work.Job) {
+	if j.Gone || j.Stored == 0 {
 		return
 	}
-	if c := j.record.Cancelled; c != nil {
-		for _, u := range j.units {
+	if c := j.Record.Cancelled; c != nil {
+		for _, u := range j.Units {
 			l.endSince(u, releaseOf(*c), c.AskedMillis)
 		}
 		return
 	}
 	l.endSurplus(j)
 	l.endReplacements(j)
-	reason := j.whyUnwanted()
+	reason := j.WhyUnwanted()
 	if reason == "" {
 		return
 	}
-	for _, u := range j.units {
-		if !u.phase().Ended() && !u.life.EndAsked() {
+	for _, u := range j.Units {
+		if !u.Phase().Ended() && !u.Life.EndAsked() {
 			asked := txn.ReleaseAsked{Reason: Clip(reason)}
-			if u.hasWork() {
+			if u.HasWork() {
 				asked.GraceSeconds = DefaultGrace
 			}
 			l.end(u, asked)
 		}
 	}
-}
-
-// whyUnwanted is why the units of a job that still go on are to end, "" where they are not.
-func (j *job) whyUnwanted() string {
-	switch e := j.policy().EndOf(j.states()); {
-	case e.Stops && isOverdueEnd(j.units[e.Of]):
-		return "" // finishOverdue ends the others
-	case e.Stops:
-		return "the job has failed: " + j.units[e.Of].record.Reason
-	case j.gang && hasWorkEnded(j.units[0]):
-		return "the first unit of the gang has ended"
-	}
-	return ""
 }

@@ -13,20 +13,20 @@ import (
 )
 
 // add makes a unit known and queues it; it is tried in this scheduling pass.
-func (l *Leader) add(u *unit) {
+func (l *Leader) add(u *work.Unit) {
 	l.insertUnit(u)
-	if u.isNeighbour() && l.state.Relate(u.record.Namespace) {
-		l.offerAgain(u.record.Namespace)
+	if u.IsNeighbour() && l.state.Relate(u.Record.Namespace) {
+		l.offerAgain(u.Record.Namespace)
 	}
 	l.offer(u)
-	l.census.note(u)
+	l.census.Note(u)
 }
 
 // removeUnit removes a unit from memory.
-func (l *Leader) removeUnit(u *unit) {
-	u.remove()
-	l.census.note(u)
-	l.room.Remove(u.key)
+func (l *Leader) removeUnit(u *work.Unit) {
+	u.Remove()
+	l.census.Note(u)
+	l.room.Remove(u.Key)
 	l.removeConsumer(u)
 	delete(l.fates.marked, u)
 	l.deleteUnit(u)
@@ -35,28 +35,28 @@ func (l *Leader) removeUnit(u *unit) {
 
 // enqueue stores a new unit that has to wait: the unit, its place in the order
 // and all else that its creation writes. Then it is acknowledged.
-func (l *Leader) enqueue(u *unit) {
-	u.life.Begin(work.WriteCreation)
-	key := u.record.Path().Key()
-	l.post.SettleCreation(u.creating(), post.Decision{
-		Compares: append([]record.Compare{record.Absent(key)}, u.create.compares...),
+func (l *Leader) enqueue(u *work.Unit) {
+	u.Life.Begin(work.WriteCreation)
+	key := u.Record.Path().Key()
+	l.post.SettleCreation(u.Creating(), post.Decision{
+		Compares: append([]record.Compare{record.Absent(key)}, u.Create.Compares...),
 		Ops: append([]record.Op{
-			record.Put(key, record.MustEncode(u.record)),
-			record.Put(u.record.Order().Key(), record.MustEncode(l.orderOf(u))),
-		}, u.create.ops...),
+			record.Put(key, record.MustEncode(u.Record)),
+			record.Put(u.Record.Order().Key(), record.MustEncode(l.orderOf(u))),
+		}, u.Create.Ops...),
 		Done: func(o txn.Outcome, rev resource.Revision, err error) { l.enqueued(u, o, rev, err) },
 	})
 }
 
-func (l *Leader) enqueued(u *unit, o txn.Outcome, rev resource.Revision, err error) {
-	u.life.Finish(work.WriteCreation)
+func (l *Leader) enqueued(u *work.Unit, o txn.Outcome, rev resource.Revision, err error) {
+	u.Life.Finish(work.WriteCreation)
 	if o != txn.Landed {
 		l.rejected(u, o, err)
 		return
 	}
-	u.enterOrder(rev)
+	u.EnterOrder(rev)
 	l.created(u, rev)
-	if u.life.EndAsked() {
+	if u.Life.EndAsked() {
 		l.endQueued(u)
 		return
 	}
@@ -65,59 +65,59 @@ func (l *Leader) enqueued(u *unit, o txn.Outcome, rev resource.Revision, err err
 }
 
 // created acknowledges a unit that the store now holds.
-func (l *Leader) created(u *unit, rev resource.Revision) {
-	if u.job != nil && u.job.stored == 0 {
-		u.job.setStored(rev)
+func (l *Leader) created(u *work.Unit, rev resource.Revision) {
+	if u.Job != nil && u.Job.Stored == 0 {
+		u.Job.SetStored(rev)
 	}
 }
 
 // rejected ends a unit whose creation did not land, and never will: the client
 // is told why.
-func (l *Leader) rejected(u *unit, o txn.Outcome, err error) {
-	object := "allocation " + u.record.Name
-	if u.job != nil {
-		object = "job " + u.record.Name
+func (l *Leader) rejected(u *work.Unit, o txn.Outcome, err error) {
+	object := "allocation " + u.Record.Name
+	if u.Job != nil {
+		object = "job " + u.Record.Name
 	}
 	if o == txn.Conflict && err == nil {
-		u.fail(api.Errorf(409, "%s was created elsewhere at the same time", object).Because(api.AlreadyExists))
+		u.Fail(api.Errorf(409, "%s was created elsewhere at the same time", object).Because(api.AlreadyExists))
 	} else { // a definite refusal: what is unknown, as in a term that is over, is followed until it is known
-		u.fail(refusal.NotTaken(object, "creation", err))
+		u.Fail(refusal.NotTaken(object, "creation", err))
 	}
 	l.undoCreation(u)
 }
 
 // undoCreation forgets a unit that was never stored, with its job and its
 // request id, so that the request can be made again.
-func (l *Leader) undoCreation(u *unit) {
-	if u.create != nil && u.create.request != (record.RequestDigest{}) {
-		l.requests.Forget(u.create.request)
+func (l *Leader) undoCreation(u *work.Unit) {
+	if u.Create != nil && u.Create.Request != (record.RequestDigest{}) {
+		l.requests.Forget(u.Create.Request)
 	}
-	if u.job != nil {
-		l.forgetJob(u.job)
+	if u.Job != nil {
+		l.forgetJob(u.Job)
 		return
 	}
 	l.removeUnit(u)
 }
 
 // end asks for a unit's release now.
-func (l *Leader) end(u *unit, asked txn.ReleaseAsked) { l.endSince(u, asked, l.post.Millis()) }
+func (l *Leader) end(u *work.Unit, asked txn.ReleaseAsked) { l.endSince(u, asked, l.post.Millis()) }
 
 // endSince asks for a unit's release, however far it is, because of a request at
 // an instant, in milliseconds.
-func (l *Leader) endSince(u *unit, asked txn.ReleaseAsked, instant int64) {
-	if u.life.EndAsked() {
+func (l *Leader) endSince(u *work.Unit, asked txn.ReleaseAsked, instant int64) {
+	if u.Life.EndAsked() {
 		return
 	}
-	u.askEnd(asked, instant, l.post.Acting())
+	u.AskEnd(asked, instant, l.post.Acting())
 	switch {
-	case u.attempt != nil:
-		l.step(u.attempt, *u.life.Ending())
+	case u.Attempt != nil:
+		l.step(u.Attempt, *u.Life.Ending())
 		l.writeWish(u)
-	case u.phase().Ended() && u.job != nil:
+	case u.Phase().Ended() && u.Job != nil:
 		l.finish(u)
-	case u.adopting != "": // ends once that is fenced; its agents are not waited for
-		l.abandon(l.adoptions[u.adopting])
-	case !u.life.IsBeingWritten():
+	case u.Adopting != "": // ends once that is fenced; its agents are not waited for
+		l.abandon(l.adoptions[u.Adopting])
+	case !u.Life.IsBeingWritten():
 		l.endQueued(u)
 	}
 }
@@ -125,21 +125,21 @@ func (l *Leader) endSince(u *unit, asked txn.ReleaseAsked, instant int64) {
 // writeWish makes durable that the owner of a preemption's victim has asked for
 // its end. The victim's record is its preemptor's until that is decided, which may
 // take the whole grace, so the wish is written with the unit. A job has its own.
-func (l *Leader) writeWish(u *unit) {
-	a := u.attempt
-	if a == nil || u.job != nil || !u.life.EndAsked() || u.life.EndDurable() || u.life.Writing() == work.WriteWish || a.machine.State() != txn.Evicting || a.machine.By() == "" {
+func (l *Leader) writeWish(u *work.Unit) {
+	a := u.Attempt
+	if a == nil || u.Job != nil || !u.Life.EndAsked() || u.Life.EndDurable() || u.Life.Writing() == work.WriteWish || a.Machine.State() != txn.Evicting || a.Machine.By() == "" {
 		return
 	}
-	defer l.post.ActFor(u.life.Asker())()
-	u.life.Begin(work.WriteWish)
-	key, unit := u.record.Path().Key(), u.record
-	unit.Ending = &record.Cancellation{Reason: u.life.Ending().Reason, GraceSeconds: u.life.Ending().GraceSeconds, GraceKept: u.life.Ending().Kept, AskedMillis: u.life.Asked(), Remove: true}
-	l.post.Settle(post.Change(key, u.stored, unit, func(o txn.Outcome, rev resource.Revision, err error) {
-		u.life.Finish(work.WriteWish)
+	defer l.post.ActFor(u.Life.Asker())()
+	u.Life.Begin(work.WriteWish)
+	key, unit := u.Record.Path().Key(), u.Record
+	unit.Ending = &record.Cancellation{Reason: u.Life.Ending().Reason, GraceSeconds: u.Life.Ending().GraceSeconds, GraceKept: u.Life.Ending().Kept, AskedMillis: u.Life.Asked(), Remove: true}
+	l.post.Settle(post.Change(key, u.Stored, unit, func(o txn.Outcome, rev resource.Revision, err error) {
+		u.Life.Finish(work.WriteWish)
 		if o == txn.Landed {
-			u.keepWish(unit.Ending, rev)
+			u.KeepWish(unit.Ending, rev)
 		} else { // another Txn of the unit's was first, and ends it
-			l.post.Info("wish_not_written", "unit", u.path, "outcome", o, "error", err)
+			l.post.Info("wish_not_written", "unit", u.Path, "outcome", o, "error", err)
 		}
 		l.notify(u)
 	}, func(rec record.Unit) bool { return rec.UID == unit.UID && rec.Ending != nil }))
@@ -147,26 +147,26 @@ func (l *Leader) writeWish(u *unit) {
 
 // endQueued ends a unit that holds nothing: its place in the order goes, and an
 // allocation goes altogether.
-func (l *Leader) endQueued(u *unit) {
-	l.room.Remove(u.key)
-	if u.gathers() {
-		l.offerGroup(u.group) // one member fewer has arrived
+func (l *Leader) endQueued(u *work.Unit) {
+	l.room.Remove(u.Key)
+	if u.Gathers() {
+		l.offerGroup(u.Group) // one member fewer has arrived
 	}
-	if u.stored == 0 { // the creation is acknowledged first
+	if u.Stored == 0 { // the creation is acknowledged first
 		l.enqueue(u)
 		return
 	}
-	defer l.post.ActFor(u.life.Asker())()
-	u.life.Begin(work.WriteEnd)
-	key := u.record.Path().Key()
-	d := post.Decision{Compares: []record.Compare{record.ModRevIs(key, u.stored)}}
-	if u.queued {
-		d.Ops = append(d.Ops, record.Delete(u.record.Order().Key()))
+	defer l.post.ActFor(u.Life.Asker())()
+	u.Life.Begin(work.WriteEnd)
+	key := u.Record.Path().Key()
+	d := post.Decision{Compares: []record.Compare{record.ModRevIs(key, u.Stored)}}
+	if u.Queued {
+		d.Ops = append(d.Ops, record.Delete(u.Record.Order().Key()))
 	}
-	unit := u.record
-	unit.Phase, unit.Reason = string(api.Cancelled), u.life.Ending().Reason
+	unit := u.Record
+	unit.Phase, unit.Reason = string(api.Cancelled), u.Life.Ending().Reason
 	unit.Ended, unit.EndedMillis = l.post.Stamp(), l.post.Millis()
-	if u.job == nil || u.record.Replaces {
+	if u.Job == nil || u.Record.Replaces {
 		d.Ops = append(d.Ops, record.Delete(key))
 	} else {
 		d.Ops = append(d.Ops, record.Put(key, record.MustEncode(unit)))
@@ -174,28 +174,28 @@ func (l *Leader) endQueued(u *unit) {
 	var write func()
 	d.Done = func(o txn.Outcome, rev resource.Revision, err error) {
 		if o != txn.Landed {
-			l.post.Warn("end_failed", "unit", u.path, "outcome", o, "error", err)
+			l.post.Warn("end_failed", "unit", u.Path, "outcome", o, "error", err)
 		}
-		if o != txn.Landed && u.job != nil && (u.job.record.Cancelled != nil || u.record.Replaces || u.isSurplus() || u.job.whyUnwanted() != "") {
+		if o != txn.Landed && u.Job != nil && (u.Job.Record.Cancelled != nil || u.Record.Replaces || u.IsSurplus() || u.Job.WhyUnwanted() != "") {
 			l.post.After(lastBackoff, write) // the cause is durable: nobody asks for the end again
 			return
 		}
-		u.life.Finish(work.WriteEnd)
+		u.Life.Finish(work.WriteEnd)
 		if o != txn.Landed {
-			u.dropWish() // it waits as before; the client asks again
+			u.DropWish() // it waits as before; the client asks again
 			l.awaitStart(u)
 			l.offer(u)
 			l.notify(u)
 			return
 		}
-		u.end(unit, rev)
-		l.census.note(u)
+		u.End(unit, rev)
+		l.census.Note(u)
 		l.finish(u)
 	}
 	write = func() {
 		l.post.Settle(d, key, func(value []byte, found bool) bool {
 			rec, err := record.Decode[record.Unit](key, value)
-			return !found || u.job != nil && err == nil && api.Phase(rec.Phase).Ended()
+			return !found || u.Job != nil && err == nil && api.Phase(rec.Phase).Ended()
 		})
 	}
 	write()
@@ -203,55 +203,55 @@ func (l *Leader) endQueued(u *unit) {
 
 // finish follows a unit's end: a deleted allocation is gone; a job ends with
 // its last unit.
-func (l *Leader) finish(u *unit) {
+func (l *Leader) finish(u *work.Unit) {
 	l.removeConsumer(u)
 	l.notify(u)
 	switch {
-	case u.record.Replaces:
+	case u.Record.Replaces:
 		l.dropReplacement(u)
-	case u.job == nil:
+	case u.Job == nil:
 		l.removeUnit(u)
 	default:
-		l.finishJob(u.job)
+		l.finishJob(u.Job)
 	}
 }
 
 // finishJob records a job's end, or removes it if it was deleted, once all its
 // units have ended.
-func (l *Leader) finishJob(j *job) {
+func (l *Leader) finishJob(j *work.Job) {
 	l.pruneJob(j)
 	l.endUnwanted(j)
 	l.holdUnits(j)
-	if j.gone || j.writing || slices.ContainsFunc(j.units, func(u *unit) bool { return !u.phase().Ended() || u.life.IsBeingWritten() }) {
+	if j.Gone || j.Writing || slices.ContainsFunc(j.Units, func(u *work.Unit) bool { return !u.Phase().Ended() || u.Life.IsBeingWritten() }) {
 		return
 	}
 	phase, reason, message := api.Cancelled, "", ""
-	if j.record.Cancelled == nil {
+	if j.Record.Cancelled == nil {
 		var over bool
-		if phase, reason, message, over = j.endOfJob(); !over {
+		if phase, reason, message, over = j.EndOfJob(); !over {
 			return
 		}
 	}
-	remove := j.record.Cancelled != nil && j.record.Cancelled.Remove && !l.work.isAwaited(j)
-	if !remove && api.Phase(j.record.Phase).Ended() {
+	remove := j.Record.Cancelled != nil && j.Record.Cancelled.Remove && !l.work.IsAwaited(j)
+	if !remove && api.Phase(j.Record.Phase).Ended() {
 		return
 	}
-	j.beginWrite()
-	key := record.JobKey(j.record.Namespace, j.record.Name)
-	rec := j.record
+	j.BeginWrite()
+	key := record.JobKey(j.Record.Namespace, j.Record.Name)
+	rec := j.Record
 	rec.Phase, rec.Reason, rec.Message = string(phase), reason, message
 	rec.Ended, rec.EndedMillis = l.post.Stamp(), l.post.Millis()
-	d := post.Decision{Compares: []record.Compare{record.ModRevIs(key, j.stored)}}
+	d := post.Decision{Compares: []record.Compare{record.ModRevIs(key, j.Stored)}}
 	if remove {
 		d.Ops = append(d.Ops, record.Delete(key))
-		for _, u := range j.units {
-			d.Ops = append(d.Ops, record.Delete(u.record.Path().Key()))
+		for _, u := range j.Units {
+			d.Ops = append(d.Ops, record.Delete(u.Record.Path().Key()))
 		}
 	} else {
 		d.Ops = append(d.Ops, record.Put(key, record.MustEncode(rec)))
 	}
 	d.Done = func(o txn.Outcome, rev resource.Revision, err error) {
-		j.finishWrite()
+		j.FinishWrite()
 		if o != txn.Landed {
 			l.post.Warn("job_end_failed", "job", key, "outcome", o, "error", err)
 			l.notifyJob(j)
@@ -262,7 +262,7 @@ func (l *Leader) finishJob(j *job) {
 			l.forgetJob(j)
 			return
 		}
-		j.keep(rec, rev)
+		j.Keep(rec, rev)
 		l.noteFinishedJob(j)
 		l.notifyJob(j)
 		l.finishJob(j) // it may have been deleted meanwhile
@@ -273,13 +273,13 @@ func (l *Leader) finishJob(j *job) {
 	})
 }
 
-func (l *Leader) forgetJob(j *job) {
-	if j.gone {
+func (l *Leader) forgetJob(j *work.Job) {
+	if j.Gone {
 		return
 	}
-	j.remove()
-	l.work.deleteJob(j)
-	for _, u := range j.units {
+	j.Remove()
+	l.work.DeleteJob(j)
+	for _, u := range j.Units {
 		l.removeUnit(u)
 	}
 	l.notifyJob(j)

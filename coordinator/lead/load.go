@@ -8,6 +8,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead/post"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/mix"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/sched"
@@ -123,9 +124,9 @@ func (v *view) loadJobs(kvs []record.KV) error {
 		}
 		doc.Spec.CompleteBy(rec.Admitted.Fill)
 		_, _, gang := api.JobUnits(doc)
-		j := newJob(doc, gang, rec)
-		j.setStored(kv.ModRev)
-		v.work.insertJob(j)
+		j := work.NewJob(doc, gang, rec)
+		j.SetStored(kv.ModRev)
+		v.work.InsertJob(j)
 	}
 	return nil
 }
@@ -136,16 +137,16 @@ func (v *view) loadUnits(kvs []record.KV) error {
 			return err
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(v.work.jobs)) {
-		j := v.work.jobs[name]
-		if len(j.units) == 0 {
-			return fmt.Errorf("job %s/%s has no unit", j.record.Namespace, j.record.Name)
+	for _, name := range slices.Sorted(maps.Keys(v.work.Jobs)) {
+		j := v.work.Jobs[name]
+		if len(j.Units) == 0 {
+			return fmt.Errorf("job %s/%s has no unit", j.Record.Namespace, j.Record.Name)
 		}
 	}
 	return nil
 }
 
-func (v *view) loadUnit(kv record.KV) (*unit, error) {
+func (v *view) loadUnit(kv record.KV) (*work.Unit, error) {
 	rec, err := record.Decode[record.Unit](kv.Key, kv.Value)
 	if err != nil {
 		return nil, err
@@ -154,27 +155,27 @@ func (v *view) loadUnit(kv record.KV) (*unit, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", kv.Key, err)
 	}
-	u.restore(kv.ModRev)
+	u.Restore(kv.ModRev)
 	v.insertUnit(u)
-	if u.isNeighbour() {
+	if u.IsNeighbour() {
 		v.state.Relate(rec.Namespace)
 	}
 	return u, nil
 }
 
-func (v *view) restoreUnit(rec record.Unit) (*unit, error) {
+func (v *view) restoreUnit(rec record.Unit) (*work.Unit, error) {
 	ns := Namespace{Tenant: rec.Tenant}
 	if rec.Kind == record.JobUnit {
-		j := v.work.jobs[rec.Namespace+"/"+rec.Name]
+		j := v.work.Jobs[rec.Namespace+"/"+rec.Name]
 		if j == nil {
 			return nil, fmt.Errorf("its job is missing")
 		}
-		u, status := newUnit(ns.Tenant, rec, j.doc.Spec.Template.Spec, j.doc, j.record.Made.User())
+		u, status := work.NewUnit(ns.Tenant, rec, j.Doc.Spec.Template.Spec, j.Doc, j.Record.Made.User())
 		if status != nil {
 			return nil, status
 		}
-		u.setJob(j)
-		j.restoreUnit(u)
+		u.SetJob(j)
+		j.RestoreUnit(u)
 		return u, nil
 	}
 	doc, status := api.StoredAllocation(rec.Document)
@@ -182,11 +183,11 @@ func (v *view) restoreUnit(rec record.Unit) (*unit, error) {
 		return nil, fmt.Errorf("document: %w", status)
 	}
 	doc.Spec.CompleteBy(rec.Admitted.Fill)
-	u, status := newUnit(ns.Tenant, rec, doc.Spec, nil, rec.Made.User())
+	u, status := work.NewUnit(ns.Tenant, rec, doc.Spec, nil, rec.Made.User())
 	if status != nil {
 		return nil, status
 	}
-	u.setAllocation(doc)
+	u.SetAllocation(doc)
 	return u, nil
 }
 
@@ -196,7 +197,7 @@ func (l *Leader) loadOrder(kvs []record.KV) error {
 		if err != nil {
 			return err
 		}
-		u := l.work.units[key.Unit.String()]
+		u := l.work.Units[key.Unit.String()]
 		if u == nil {
 			return fmt.Errorf("%s: its unit is missing", kv.Key)
 		}
@@ -204,8 +205,8 @@ func (l *Leader) loadOrder(kvs []record.KV) error {
 		if err != nil {
 			return err
 		}
-		u.restoreOrder()
-		u.setTold(told{waiting: order.Waiting, revision: kv.ModRev})
+		u.RestoreOrder()
+		u.SetTold(work.Told{Waiting: order.Waiting, Revision: kv.ModRev})
 		l.restoreFate(u)
 		l.offer(u)
 	}

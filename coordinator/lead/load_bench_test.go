@@ -18,8 +18,8 @@ func waitingUnits(b *testing.B, count int) (in Loaded) {
 	x.running("first", 8, "")
 	x.running("second", 8, "")
 	like := x.accepted("like", 8, `"priority":3,`)
-	kv, _, _, err := x.kv.Get(b.Context(), like.record.Path().Key())
-	if err != nil || !like.queued {
+	kv, _, _, err := x.kv.Get(b.Context(), like.Record.Path().Key())
+	if err != nil || !like.Queued {
 		b.Fatal("it does not wait: ", err)
 	}
 	rec, err := record.Decode[record.Unit](kv.Key, kv.Value)

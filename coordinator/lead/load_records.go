@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/coordinator/lead/post"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/grant"
@@ -15,7 +16,7 @@ import (
 
 // recovered is a live transaction found in the store, and what to tell agents.
 type recovered struct {
-	attempt *attempt
+	attempt *work.Attempt
 	effects []txn.Effect
 }
 
@@ -41,15 +42,15 @@ func (l *Leader) loadRecords(kvs []record.KV) ([]recovered, error) {
 			l.retired.add(id, slices.DeleteFunc(rec.Unheard, func(n resource.NodeID) bool { return l.nodes[n] == nil }), l.post.Now()) // it was deleted
 			continue
 		}
-		u := l.work.units[rec.Unit.String()]
-		if u == nil || u.record.TxID != id {
+		u := l.work.Units[rec.Unit.String()]
+		if u == nil || u.Record.TxID != id {
 			return nil, fmt.Errorf("%s: is %s, but its unit %s does not name it", kv.Key, rec.State, rec.Unit)
 		}
-		if err := u.restoreForm(rec.Alternative); err != nil {
+		if err := u.RestoreForm(rec.Alternative); err != nil {
 			return nil, fmt.Errorf("%s: %w", kv.Key, err)
 		}
 		r := l.restoreAttempt(id, u, rec, kv.ModRev)
-		r.attempt.setCommitted(kv.CreateRev) // a record's first state is COMMITTED
+		r.attempt.SetCommitted(kv.CreateRev) // a record's first state is COMMITTED
 		live = append(live, r)
 	}
 	l.activity.preemptions.Restore(l.post.Now(), preemptions)
@@ -57,7 +58,7 @@ func (l *Leader) loadRecords(kvs []record.KV) ([]recovered, error) {
 	return live, nil
 }
 
-func (v *view) restoreAttempt(id resource.TxID, u *unit, rec record.Tx, rev resource.Revision) recovered {
+func (v *view) restoreAttempt(id resource.TxID, u *work.Unit, rec record.Tx, rev resource.Revision) recovered {
 	votes := map[resource.NodeID]txn.Vote{}
 	for _, m := range rec.Members {
 		vote := votes[m.Node]
@@ -67,8 +68,8 @@ func (v *view) restoreAttempt(id resource.TxID, u *unit, rec record.Tx, rev reso
 		n := v.node(m.Node)
 		n.reservationOf(id).addMember(m.AsMember())
 	}
-	a := newAttempt(u, rec.Charges, time.Time{})
-	a.restoreRecord(rec)
+	a := work.NewAttempt(u, rec.Charges, time.Time{})
+	a.RestoreRecord(rec)
 	for _, node := range lostNodes(&rec) {
 		if v.nodes[node] != nil { // else it was deleted
 			v.noteLostOn(id, node)
@@ -80,23 +81,23 @@ func (v *view) restoreAttempt(id resource.TxID, u *unit, rec record.Tx, rev reso
 	switch {
 	case rec.State == grant.RecordEvicting:
 		found.By = rec.By // until it is known what became of that
-		a.restoreNotice(rec)
+		a.RestoreNotice(rec)
 	case rec.State == grant.RecordReleasing && rec.Evicted:
-		a.restoreNotice(rec)
+		a.RestoreNotice(rec)
 	case rec.State == grant.RecordReleasing:
-		u.restoreWish(txn.ReleaseAsked{GraceSeconds: rec.GraceSeconds, Reason: rec.Reason, Kept: rec.GraceKept}, rec.EndingMillis)
+		u.RestoreWish(txn.ReleaseAsked{GraceSeconds: rec.GraceSeconds, Reason: rec.Reason, Kept: rec.GraceKept}, rec.EndingMillis)
 	}
-	a.setRequeues(u.record.Requeues)
-	a.setStarted(rec.Committed, rec.CommittedMillis)
+	a.SetRequeues(u.Record.Requeues)
+	a.SetStarted(rec.Committed, rec.CommittedMillis)
 	machine, effects := txn.Recover(id, found, votes)
-	a.setMachine(machine)
+	a.SetMachine(machine)
 	v.restorePort(a, rec.Port)
-	a.restoreOutcome(rec.Outcome)
-	if e := u.record.Ending; e != nil && rec.State == grant.RecordEvicting {
-		u.restoreWish(releaseOf(*e), e.AskedMillis)
-		effects = append(effects, a.machine.Step(*u.life.Ending())...)
+	a.RestoreOutcome(rec.Outcome)
+	if e := u.Record.Ending; e != nil && rec.State == grant.RecordEvicting {
+		u.RestoreWish(releaseOf(*e), e.AskedMillis)
+		effects = append(effects, a.Machine.Step(*u.Life.Ending())...)
 	}
-	u.restoreAttempt(a)
+	u.RestoreAttempt(a)
 	v.insertAttempt(id, a)
 	return recovered{a, effects}
 }
@@ -109,10 +110,10 @@ func (l *Leader) resume() {
 	}
 	l.recovered = nil
 	l.awaitAdoptions()
-	for _, name := range slices.Sorted(maps.Keys(l.work.jobs)) {
-		j := l.work.jobs[name]
+	for _, name := range slices.Sorted(maps.Keys(l.work.Jobs)) {
+		j := l.work.Jobs[name]
 		l.endUnwanted(j)
-		if first := j.units[0]; isOverdueEnd(first) {
+		if first := j.Units[0]; work.IsOverdueEnd(first) {
 			l.finishOverdue(first)
 		}
 		l.finishJob(j)
@@ -121,8 +122,8 @@ func (l *Leader) resume() {
 	}
 	l.noteAllFinished()
 	l.limitTimes()
-	for _, path := range slices.Sorted(maps.Keys(l.work.units)) {
-		if u := l.work.units[path]; u.waiting() {
+	for _, path := range slices.Sorted(maps.Keys(l.work.Units)) {
+		if u := l.work.Units[path]; u.Waiting() {
 			l.awaitStart(u)
 			l.awaitRetry(u)
 		}

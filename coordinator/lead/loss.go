@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead/post"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/coordinator/txn"
@@ -16,28 +17,18 @@ import (
 // This file lets a gang go on without members whose node is confirmed dead (ADR 110).
 // One Txn takes the members out of the gang's record and makes a unit for each of them.
 
-// memberLoss is the loss of an attempt's members on one node, while its Txn is under way.
-//
-// Invariant: it is fixed with the first Txn that writes it, whichever of several lands.
-type memberLoss struct {
-	node    resource.NodeID
-	members []record.LostMember
-	charges []record.Charge // of the attempt without the members
-	units   []*unit         // that replace the members
-}
-
 // mayLose reports whether an attempt may go on without its members on a dead node. A gang
 // whose members were not yet all held has done nothing that it could go on with.
-func (l *Leader) mayLose(a *attempt, node resource.NodeID) bool {
-	u := a.unit
-	if u.job == nil || !u.job.mendsGang() || u.record.N != 0 || u.isSuspended() || u.leaving() || a.ready.AtMillis == 0 {
+func (l *Leader) mayLose(a *work.Attempt, node resource.NodeID) bool {
+	u := a.Unit
+	if u.Job == nil || !u.Job.MendsGang() || u.Record.N != 0 || u.IsSuspended() || u.Leaving() || a.Ready.AtMillis == 0 {
 		return false
 	}
-	survives := slices.ContainsFunc(a.machine.Nodes(), func(id resource.NodeID) bool {
+	survives := slices.ContainsFunc(a.Machine.Nodes(), func(id resource.NodeID) bool {
 		n := l.nodes[id]
 		return n == nil || n.fence == nil || !n.fence.dead
 	})
-	vote, _ := a.machine.Vote(node)
+	vote, _ := a.Machine.Vote(node)
 	return survives && opsOfLoss+opsOfAdded*len(vote.Members) <= l.post.MaxOps()
 }
 
@@ -46,31 +37,31 @@ const opsOfLoss = 3
 
 // writeLoss asks for COMMITTED → COMMITTED without the members on a node, if the node
 // still is dead.
-func (l *Leader) writeLoss(a *attempt, node resource.NodeID) {
+func (l *Leader) writeLoss(a *work.Attempt, node resource.NodeID) {
 	refused := func() { l.step(a, txn.LossAnswered{Node: node, Outcome: txn.Conflict}) }
 	n := l.nodes[node]
 	if n == nil || n.fence == nil || !n.fence.dead {
 		refused() // a Txn that has no answer compares with an identity of before
 		return
 	}
-	if a.loss == nil || a.loss.node != node {
+	if a.Loss == nil || a.Loss.Node != node {
 		x, status := l.memberLossOf(a, node)
 		if status != nil {
-			l.post.Error("loss_not_made", "unit", a.unit.path, "node", node, "error", Clip(status.Message))
+			l.post.Error("loss_not_made", "unit", a.Unit.Path, "node", node, "error", Clip(status.Message))
 			refused()
 			return
 		}
-		a.setLoss(x)
+		a.SetLoss(x)
 	}
-	x, tx := a.loss, a.machine.ID()
+	x, tx := a.Loss, a.Machine.ID()
 	rec := l.recordOf(a, grant.RecordCommitted)
 	rec.Members = slices.DeleteFunc(rec.Members, func(m record.Placement) bool { return m.Node == node })
-	rec.LostMembers, rec.Charges = append(slices.Clip(rec.LostMembers), x.members...), x.charges
-	unit := a.unit.record
-	unit.Lost = a.unit.lostWith(x.members)
+	rec.LostMembers, rec.Charges = append(slices.Clip(rec.LostMembers), x.Members...), x.Charges
+	unit := a.Unit.Record
+	unit.Lost = a.Unit.LostWith(x.Members)
 	d := post.Decision{
 		Compares: []record.Compare{
-			record.ModRevIs(record.TxKey(tx), a.machine.Revision()),         // model: mutant LOSS_WITHOUT_STATE
+			record.ModRevIs(record.TxKey(tx), a.Machine.Revision()),         // model: mutant LOSS_WITHOUT_STATE
 			record.ModRevIs(record.NodeIdentityKey(node), n.fence.revision), // model: mutant LOSS_WITHOUT_FENCE_COMPARE
 		},
 		Ops: []record.Op{
@@ -79,10 +70,10 @@ func (l *Leader) writeLoss(a *attempt, node resource.NodeID) {
 			record.Delete(record.NodeTxKey(node, tx)),
 		},
 	}
-	for _, r := range x.units {
-		key := r.record.Path().Key()
+	for _, r := range x.Units {
+		key := r.Record.Path().Key()
 		d.Compares = append(d.Compares, record.Absent(key))
-		d.Ops = append(d.Ops, record.Put(key, record.MustEncode(r.record)), record.Put(r.record.Order().Key(), record.MustEncode(record.Order{UnitUID: r.record.UID})))
+		d.Ops = append(d.Ops, record.Put(key, record.MustEncode(r.Record)), record.Put(r.Record.Order().Key(), record.MustEncode(record.Order{UnitUID: r.Record.UID})))
 	}
 	d.Done = func(o txn.Outcome, rev resource.Revision, err error) {
 		answer := txn.LossAnswered{Node: node, Outcome: o, Revision: rev}
@@ -100,95 +91,85 @@ func (l *Leader) writeLoss(a *attempt, node resource.NodeID) {
 }
 
 // memberLossOf makes the loss of an attempt's members on a node.
-func (l *Leader) memberLossOf(a *attempt, node resource.NodeID) (*memberLoss, *api.Status) {
-	x := &memberLoss{node: node, charges: l.chargesWithout(a, node)}
-	vote, _ := a.machine.Vote(node)
+func (l *Leader) memberLossOf(a *work.Attempt, node resource.NodeID) (*work.MemberLoss, *api.Status) {
+	x := &work.MemberLoss{Node: node, Charges: l.chargesWithout(a, node)}
+	vote, _ := a.Machine.Vote(node)
 	for _, m := range vote.Members {
-		x.members = append(x.members, record.LostMember{
+		x.Members = append(x.Members, record.LostMember{
 			Placement: record.Placement{Member: m.Index, Node: node, Incarnation: vote.Incarnation, Assignment: m.Assignment}, AtMillis: l.post.Millis(),
 		})
-		r, status := l.replacementOf(a.unit, m.Index)
+		r, status := l.replacementOf(a.Unit, m.Index)
 		if status != nil {
 			return nil, status
 		}
-		x.units = append(x.units, r)
+		x.Units = append(x.Units, r)
 	}
 	return x, nil
 }
 
 // replacementOf makes the unit that replaces a member of a gang: it has the gang's place
 // in the order.
-func (l *Leader) replacementOf(gang *unit, index int) (*unit, *api.Status) {
-	of, j := gang.record, gang.job
+func (l *Leader) replacementOf(gang *work.Unit, index int) (*work.Unit, *api.Status) {
+	of, j := gang.Record, gang.Job
 	member := of.FirstMember + index
-	u, status := newUnit(of.Tenant, record.Unit{
+	u, status := work.NewUnit(of.Tenant, record.Unit{
 		UID: resource.UnitUID(l.post.UID("unit")), Kind: record.JobUnit, Namespace: of.Namespace, Name: of.Name, N: record.FirstReplacement + member,
 		Queue: of.Queue, Priority: l.priorityOf(j), Phase: string(api.Pending), Members: 1, FirstMember: member, Created: l.post.Stamp(),
 		Parent: of.UID, Replaces: true, NodeResources: of.NodeResources, Sequence: of.Sequence,
-	}, j.doc.Spec.Template.Spec, j.doc, j.record.Made.User())
+	}, j.Doc.Spec.Template.Spec, j.Doc, j.Record.Made.User())
 	if status != nil {
 		return nil, status
 	}
-	u.setJob(j)
-	u.setSequence(of.Sequence)
+	u.SetJob(j)
+	u.SetSequence(of.Sequence)
 	return u, nil
 }
 
-// lostWith are the lost members of a unit with some more, ascending.
-func (u *unit) lostWith(members []record.LostMember) []int {
-	lost := slices.Clone(u.record.Lost)
-	for _, m := range members {
-		lost = append(lost, m.Member)
-	}
-	slices.Sort(lost)
-	return slices.Compact(lost)
-}
-
 // chargesWithout are the charges of an attempt without its members on a node.
-func (l *Leader) chargesWithout(a *attempt, node resource.NodeID) []record.Charge {
+func (l *Leader) chargesWithout(a *work.Attempt, node resource.NodeID) []record.Charge {
 	left := map[resource.NodeID][]grant.Member{}
 	var members []int
-	for _, id := range a.machine.Nodes() {
-		if vote, _ := a.machine.Vote(id); id != node {
+	for _, id := range a.Machine.Nodes() {
+		if vote, _ := a.Machine.Vote(id); id != node {
 			left[id] = vote.Members
 			for _, m := range vote.Members {
 				members = append(members, m.Index)
 			}
 		}
 	}
-	request := a.unit.ChargeOf(members)
-	charges := slices.Clone(a.charges)
+	request := a.Unit.ChargeOf(members)
+	charges := slices.Clone(a.Charges)
 	for i := range charges {
 		charges[i].Request = request
 	}
-	return sched.WithModels(charges, l.modelsOf(a.unit, left))
+	return sched.WithModels(charges, l.modelsOf(a.Unit, left))
 }
 
 // membersLost takes over that the record goes on without the members on a node: their
 // charge has ended, and other units wait for a place in their stead.
-func (l *Leader) membersLost(a *attempt, e txn.AckLoss) {
-	u, j, tx, x := a.unit, a.unit.job, a.machine.ID(), a.loss
-	if x == nil || x.node != e.Node {
+func (l *Leader) membersLost(a *work.Attempt, e txn.AckLoss) {
+	u, j, tx, x := a.Unit, a.Unit.Job, a.Machine.ID(), a.Loss
+	if x == nil || x.Node != e.Node {
 		l.post.End(post.ErrDeposed) // another leader has written it
 		return
 	}
-	a.setLoss(nil)
-	a.dropMembers(x)
+	a.SetLoss(nil)
+	a.DropMembers(x)
 	if n := l.nodes[e.Node]; n != nil {
 		n.drop(tx)
 	}
 	l.noteLostOn(tx, e.Node)
-	l.work.unmapMembers(u, x.members)
-	u.keepLost(u.lostWith(x.members), e.Revision)
-	l.recharge(a, x.charges)
-	l.census.note(u)
-	for _, r := range x.units {
-		j.restoreUnit(r)
+	l.work.UnmapMembers(u, x.Members)
+	u.KeepLost(u.LostWith(x.Members), e.Revision)
+	l.recharge(a, x.Charges)
+	l.census.Note(u)
+	for _, r := range x.Units {
+		j.RestoreUnit(r)
 		l.add(r)
-		r.enterOrder(e.Revision)
+		r.EnterOrder(e.Revision)
 		l.offer(r)
-		l.census.note(r)
-		l.post.Warn("member_lost", "unit", u.path, "member", r.memberName(0), "node", e.Node, "replacement", r.path)
+		l.census.Note(r)
+		l.post.Warn("member_lost", "unit", u.Path, "member", r.MemberName(0), "node", e.Node, "replacement", r.Path)
 	}
 	l.occupancy.noteUnit(u)
 	l.noteChange()
@@ -199,17 +180,17 @@ func (l *Leader) membersLost(a *attempt, e txn.AckLoss) {
 }
 
 // recharge charges an attempt less than before.
-func (l *Leader) recharge(a *attempt, charges []record.Charge) { // model: mutant LOSS_UNCHARGED_EARLY
-	u, tx := a.unit, a.machine.ID()
-	l.quotas.Uncharge(tx, u.record.Tenant, l.post.Now())
+func (l *Leader) recharge(a *work.Attempt, charges []record.Charge) { // model: mutant LOSS_UNCHARGED_EARLY
+	u, tx := a.Unit, a.Machine.ID()
+	l.quotas.Uncharge(tx, u.Record.Tenant, l.post.Now())
 	l.noteFreed(a)
-	a.setCharges(charges)
+	a.SetCharges(charges)
 	c := u.Charge
-	c.Request, c.Members = charges[0].Request, int64(u.record.Held())
-	l.quotas.Charge(tx, u.record.Tenant, c, l.post.Now())
+	c.Request, c.Members = charges[0].Request, int64(u.Record.Held())
+	l.quotas.Charge(tx, u.Record.Tenant, c, l.post.Now())
 	l.noteStarted(a)
-	if u.enrolled {
-		l.quotas.Release(u.path)
+	if u.Enrolled {
+		l.quotas.Release(u.Path)
 		l.removeConsumer(u)
 		l.chargeCommitted(a)
 		l.noteCharged(a)
@@ -218,10 +199,10 @@ func (l *Leader) recharge(a *attempt, charges []record.Charge) { // model: mutan
 
 // unheardOf are the nodes, ascending, that count as freed and have not told of
 // themselves: dead ones, and those whose members the record has lost.
-func (l *Leader) unheardOf(a *attempt) []resource.NodeID { // model: mutant COLLECT_LOST_UNHEARD
-	unheard := maps.Clone(a.assumedFreed)
-	for _, m := range a.lostMembers {
-		if l.lostHolds[m.Node][a.machine.ID()] {
+func (l *Leader) unheardOf(a *work.Attempt) []resource.NodeID { // model: mutant COLLECT_LOST_UNHEARD
+	unheard := maps.Clone(a.AssumedFreed)
+	for _, m := range a.LostMembers {
+		if l.lostHolds[m.Node][a.Machine.ID()] {
 			if unheard == nil {
 				unheard = map[resource.NodeID]bool{}
 			}

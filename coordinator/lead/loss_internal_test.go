@@ -10,6 +10,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead/post"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/grant"
@@ -19,7 +20,7 @@ import (
 const replace = `"onMemberLost":"Replace",`
 
 // gangOf has a gang of members with 8 GPUs each run, one on each node of the scene.
-func (x *scene) gangOf(members int, spec, more string) *unit {
+func (x *scene) gangOf(members int, spec, more string) *work.Unit {
 	x.t.Helper()
 	for i := len(x.hosts); i < members; i++ {
 		x.connect(resource.NodeID([]string{"n1", "n2", "n3", "n4", "n5"}[i]))
@@ -27,8 +28,8 @@ func (x *scene) gangOf(members int, spec, more string) *unit {
 	u := x.submitDocument([]byte(`{"metadata":{"name":"train"},"spec":{"parallelism":` + string(rune('0'+members)) + `,` + spec + `"template":{"spec":{` + more +
 		`"gangScheduling":{"minMembers":` + string(rune('0'+members)) + `},"resources":{"requests":{"nvidia.com/gpu":"8"}}}}}}`))
 	x.holdsAll(u)
-	if u.phase() != api.Running || u.attempt.ready.AtMillis == 0 {
-		x.t.Fatalf("%s is %s", u.path, u.phase())
+	if u.Phase() != api.Running || u.Attempt.Ready.AtMillis == 0 {
+		x.t.Fatalf("%s is %s", u.Path, u.Phase())
 	}
 	return u
 }
@@ -62,17 +63,17 @@ func (x *scene) keeps(key string) bool {
 
 // lose has a gang of three lose the member on a node, and returns the gang and the
 // replacement.
-func (x *scene) lose(spec, more string, member int) (gang, replacement *unit, at resource.NodeID) {
+func (x *scene) lose(spec, more string, member int) (gang, replacement *work.Unit, at resource.NodeID) {
 	x.t.Helper()
 	u := x.gangOf(3, spec, more)
 	at = x.memberNode(u, member)
 	x.dies(at)
 	x.answers()
-	if r := u.job.replacements(); len(r) == 1 && u.phase() == api.Running {
+	if r := u.Job.Replacements(); len(r) == 1 && u.Phase() == api.Running {
 		x.check()
 		return u, r[0], at
 	}
-	x.t.Fatalf("%s is %s, and has %d replacements", u.path, u.phase(), len(u.job.replacements()))
+	x.t.Fatalf("%s is %s, and has %d replacements", u.Path, u.Phase(), len(u.Job.Replacements()))
 	return nil, nil, ""
 }
 
@@ -81,7 +82,7 @@ func (x *scene) lose(spec, more string, member int) (gang, replacement *unit, at
 func TestAGangGoesOnWithoutALostMember(t *testing.T) {
 	x := newScene(t)
 	u := x.gangOf(3, replace, "")
-	tx, node := u.attempt.machine.ID(), x.memberNode(u, 1)
+	tx, node := u.Attempt.Machine.ID(), x.memberNode(u, 1)
 	charged := x.tx(tx).Charges[0].Request
 	x.dies(node)
 	if got, want := x.compares(), "nodes/"+string(node)+"/identity unchanged, tx/train unchanged, units/default/job/train/1000001 absent"; got != want {
@@ -104,10 +105,10 @@ func TestAGangGoesOnWithoutALostMember(t *testing.T) {
 	if x.keeps(record.NodeTxKey(node, tx)) {
 		t.Error("the index lists the lost member")
 	}
-	r := u.job.replacements()[0]
+	r := u.Job.Replacements()[0]
 	want := record.Unit{
-		UID: r.record.UID, Kind: record.JobUnit, Namespace: "default", Name: "train", N: record.FirstReplacement + 1, Tenant: u.record.Tenant, Queue: u.record.Queue,
-		Phase: "Pending", Sequence: u.record.Sequence, Members: 1, FirstMember: 1, Parent: u.record.UID, Replaces: true, Created: r.record.Created,
+		UID: r.Record.UID, Kind: record.JobUnit, Namespace: "default", Name: "train", N: record.FirstReplacement + 1, Tenant: u.Record.Tenant, Queue: u.Record.Queue,
+		Phase: "Pending", Sequence: u.Record.Sequence, Members: 1, FirstMember: 1, Parent: u.Record.UID, Replaces: true, Created: r.Record.Created,
 	}
 	if diff := cmp.Diff(want, x.stored(r)); diff != "" {
 		t.Errorf("the replacement (-want +got):\n%s", diff)
@@ -115,10 +116,10 @@ func TestAGangGoesOnWithoutALostMember(t *testing.T) {
 	if got := x.stored(u); got.Phase != "Running" || !slices.Equal(got.Lost, []int{1}) || got.TxID != tx {
 		t.Errorf("the gang is %+v", got)
 	}
-	if !x.keeps(r.record.Order().Key()) {
+	if !x.keeps(r.Record.Order().Key()) {
 		t.Error("the replacement has no place in the order")
 	}
-	if m := x.work.members["default/train-1"]; m == nil || m.unit != r {
+	if m := x.work.Members["default/train-1"]; m == nil || m.Unit != r {
 		t.Errorf("train-1 is %+v", m)
 	}
 	x.check()
@@ -130,8 +131,8 @@ func TestAGangGoesOnWithoutALostMember(t *testing.T) {
 		t.Errorf("the commit compares %s, want the gang's record too", got)
 	}
 	x.answers()
-	if r.phase() != api.Running || u.phase() != api.Running {
-		t.Errorf("the replacement is %s, the gang %s", r.phase(), u.phase())
+	if r.Phase() != api.Running || u.Phase() != api.Running {
+		t.Errorf("the replacement is %s, the gang %s", r.Phase(), u.Phase())
 	}
 	x.check()
 }
@@ -153,16 +154,16 @@ func TestALossEndsTheWholeGangOtherwise(t *testing.T) {
 			x := newScene(t)
 			u := x.gangOf(2, c.spec, "")
 			if !c.begun {
-				u.attempt.ready.AtMillis, u.attempt.ready.Revision = 0, 0
+				u.Attempt.Ready.AtMillis, u.Attempt.Ready.Revision = 0, 0
 			}
-			nodes := u.attempt.machine.Nodes()
+			nodes := u.Attempt.Machine.Nodes()
 			if c.all {
 				x.nodes[nodes[1]].setFence(&fence{revision: 1, dead: true}) // at the same time
 			}
 			x.dies(nodes[0])
 			x.answers()
-			if len(u.job.replacements()) > 0 || u.phase() == api.Running {
-				t.Errorf("it is %s with %d replacements", u.phase(), len(u.job.replacements()))
+			if len(u.Job.Replacements()) > 0 || u.Phase() == api.Running {
+				t.Errorf("it is %s with %d replacements", u.Phase(), len(u.Job.Replacements()))
 			}
 		})
 	}
@@ -177,8 +178,8 @@ func TestANodeThatComesBackLosesNothing(t *testing.T) {
 	hello := x.hosts[node]
 	hello.Revision = x.put(record.NodeIdentityKey(node), record.MustEncode(record.NodeIdentity{Incarnation: hello.Incarnation}))
 	x.answers() // the loss is refused, the identity is read, and the record
-	if u.phase() != api.Running || len(u.record.Lost) > 0 || !u.attempt.machine.Has(node) || len(u.job.replacements()) > 0 {
-		t.Errorf("it is %s with the members %v lost", u.phase(), u.record.Lost)
+	if u.Phase() != api.Running || len(u.Record.Lost) > 0 || !u.Attempt.Machine.Has(node) || len(u.Job.Replacements()) > 0 {
+		t.Errorf("it is %s with the members %v lost", u.Phase(), u.Record.Lost)
 	}
 	x.check()
 }
@@ -191,9 +192,9 @@ func TestALossWithoutAnAnswer(t *testing.T) {
 		x.dies(x.memberNode(u, 1))
 		x.loses(lands)
 		x.answers()
-		r := u.job.replacements()
-		if len(r) != 1 || !slices.Equal(u.record.Lost, []int{1}) || x.stored(r[0]).UID != r[0].record.UID {
-			t.Errorf("lands %t: lost %v, %d replacements", lands, u.record.Lost, len(r))
+		r := u.Job.Replacements()
+		if len(r) != 1 || !slices.Equal(u.Record.Lost, []int{1}) || x.stored(r[0]).UID != r[0].Record.UID {
+			t.Errorf("lands %t: lost %v, %d replacements", lands, u.Record.Lost, len(r))
 		}
 		x.check()
 	}
@@ -207,14 +208,14 @@ func TestTheNextLeaderGoesOnWithALoss(t *testing.T) {
 	x.answers()
 	x.settles(r, grant.Reserved)
 	next := x.succeeded()
-	gang, replacement := next.work.units[u.path], next.work.units[r.path]
-	if !slices.Equal(gang.record.Lost, []int{1}) || gang.attempt == nil || len(gang.attempt.machine.Nodes()) != 2 || !replacement.isWanted() || replacement.attempt == nil {
-		t.Fatalf("the gang is %+v", gang.record)
+	gang, replacement := next.work.Units[u.Path], next.work.Units[r.Path]
+	if !slices.Equal(gang.Record.Lost, []int{1}) || gang.Attempt == nil || len(gang.Attempt.Machine.Nodes()) != 2 || !replacement.IsWanted() || replacement.Attempt == nil {
+		t.Fatalf("the gang is %+v", gang.Record)
 	}
-	if m := next.work.members["default/train-1"]; m == nil || m.unit != replacement {
+	if m := next.work.Members["default/train-1"]; m == nil || m.Unit != replacement {
 		t.Errorf("train-1 is %+v", m)
 	}
-	if !next.lostHolds[node][gang.attempt.machine.ID()] {
+	if !next.lostHolds[node][gang.Attempt.Machine.ID()] {
 		t.Error("the lost node is not waited for")
 	}
 	next.check()
@@ -226,11 +227,11 @@ func TestARecordWaitsForTheNodesOfLostMembers(t *testing.T) {
 	for _, back := range []bool{true, false} {
 		x := newScene(t)
 		u, _, node := x.lose(replace, "", 1)
-		tx := u.attempt.machine.ID()
+		tx := u.Attempt.Machine.ID()
 		if back {
-			x.returns(node, grant.Grant{Tx: tx, Unit: u.record.UID, Epoch: x.post.Epoch(), State: grant.Held})
-			if u.phase() != api.Running {
-				t.Fatalf("the gang is %s", u.phase())
+			x.returns(node, grant.Grant{Tx: tx, Unit: u.Record.UID, Epoch: x.post.Epoch(), State: grant.Held})
+			if u.Phase() != api.Running {
+				t.Fatalf("the gang is %s", u.Phase())
 			}
 			x.clear()
 			x.hear(grant.Replied{Node: node, Tx: tx, State: grant.Tombstone, Incarnation: x.nodes[node].incarnation, Revision: x.nodes[node].revision})
@@ -253,9 +254,9 @@ func TestARecordWaitsForTheNodesOfLostMembers(t *testing.T) {
 // A gang and its replacements give way together: an eviction of one is one of all, the
 // replacement goes, and the gang waits with all its members once it has gone.
 func TestAGangAndItsReplacementsAreEvictedTogether(t *testing.T) {
-	for name, first := range map[string]func(u, r *unit) *unit{
-		"the gang":        func(u, _ *unit) *unit { return u },
-		"the replacement": func(_, r *unit) *unit { return r },
+	for name, first := range map[string]func(u, r *work.Unit) *work.Unit{
+		"the gang":        func(u, _ *work.Unit) *work.Unit { return u },
+		"the replacement": func(_, r *work.Unit) *work.Unit { return r },
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := newScene(t)
@@ -263,27 +264,27 @@ func TestAGangAndItsReplacementsAreEvictedTogether(t *testing.T) {
 			x.connect("n4")
 			x.holdsAll(r)
 			x.finish(func() { x.evict(first(u, r), txn.EvictAsked{GraceSeconds: 5, Reason: "Drained"}) })
-			if u.phase() != api.Terminating || r.phase() != api.Terminating {
-				t.Fatalf("the gang is %s, the replacement %s", u.phase(), r.phase())
+			if u.Phase() != api.Terminating || r.Phase() != api.Terminating {
+				t.Fatalf("the gang is %s, the replacement %s", u.Phase(), r.Phase())
 			}
 			x.settles(u, grant.Tombstone)
-			if u.phase() != api.Pending || len(u.record.Lost) > 0 || u.attempt != nil {
-				t.Fatalf("the gang is %s, with %v lost", u.phase(), u.record.Lost)
+			if u.Phase() != api.Pending || len(u.Record.Lost) > 0 || u.Attempt != nil {
+				t.Fatalf("the gang is %s, with %v lost", u.Phase(), u.Record.Lost)
 			}
-			if m := x.work.members["default/train-1"]; m == nil || m.unit != r {
+			if m := x.work.Members["default/train-1"]; m == nil || m.Unit != r {
 				t.Errorf("train-1 is %+v while the replacement ends", m)
 			}
 			x.check()
 			x.settles(r, grant.Tombstone)
-			if !r.life.Gone() || len(u.job.replacements()) > 0 || x.keeps(r.record.Path().Key()) {
-				t.Errorf("the replacement is %s", r.phase())
+			if !r.Life.Gone() || len(u.Job.Replacements()) > 0 || x.keeps(r.Record.Path().Key()) {
+				t.Errorf("the replacement is %s", r.Phase())
 			}
-			if m := x.work.members["default/train-1"]; m == nil || m.unit != u {
+			if m := x.work.Members["default/train-1"]; m == nil || m.Unit != u {
 				t.Errorf("train-1 is %+v", m)
 			}
 			x.connect("n5")
 			x.pass(time.Second)
-			if u.attempt == nil {
+			if u.Attempt == nil {
 				t.Error("the gang is not tried again")
 			}
 			x.check()
@@ -293,12 +294,12 @@ func TestAGangAndItsReplacementsAreEvictedTogether(t *testing.T) {
 
 // A replacement that waits goes with its gang, whatever ends the gang.
 func TestAReplacementThatWaitsGoesWithItsGang(t *testing.T) {
-	for name, end := range map[string]func(x *scene, u *unit){
-		"an eviction": func(x *scene, u *unit) {
+	for name, end := range map[string]func(x *scene, u *work.Unit){
+		"an eviction": func(x *scene, u *work.Unit) {
 			x.do(func() { x.evict(u, txn.EvictAsked{GraceSeconds: 5, Reason: "Drained"}) })
 		},
-		"a cancellation": func(x *scene, u *unit) {
-			x.do(func() { x.cancelJob(u.job, record.Cancellation{Reason: "asked"}, func(*api.Status) {}) })
+		"a cancellation": func(x *scene, u *work.Unit) {
+			x.do(func() { x.cancelJob(u.Job, record.Cancellation{Reason: "asked"}, func(*api.Status) {}) })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -306,8 +307,8 @@ func TestAReplacementThatWaitsGoesWithItsGang(t *testing.T) {
 			u, r, _ := x.lose(replace, "", 1)
 			end(x, u)
 			x.answers()
-			if !r.life.Gone() || x.keeps(r.record.Path().Key()) || x.keeps(r.record.Order().Key()) {
-				t.Errorf("the replacement is %s", r.phase())
+			if !r.Life.Gone() || x.keeps(r.Record.Path().Key()) || x.keeps(r.Record.Order().Key()) {
+				t.Errorf("the replacement is %s", r.Phase())
 			}
 			x.check()
 		})
@@ -322,14 +323,14 @@ func TestAReplacementIsLostToo(t *testing.T) {
 	x.holdsAll(r)
 	x.dies("n4")
 	x.answers()
-	if u.phase() != api.Running || r.phase() != api.Pending || r.attempt != nil || !r.queued || r.record.Sequence != u.record.Sequence {
-		t.Errorf("the gang is %s, the replacement %s", u.phase(), r.phase())
+	if u.Phase() != api.Running || r.Phase() != api.Pending || r.Attempt != nil || !r.Queued || r.Record.Sequence != u.Record.Sequence {
+		t.Errorf("the gang is %s, the replacement %s", u.Phase(), r.Phase())
 	}
 	x.check()
 	x.connect("n5")
 	x.holdsAll(r)
-	if r.phase() != api.Running {
-		t.Errorf("the replacement is %s", r.phase())
+	if r.Phase() != api.Running {
+		t.Errorf("the replacement is %s", r.Phase())
 	}
 	x.check()
 }
@@ -342,8 +343,8 @@ func TestAGangLosesSeveralMembers(t *testing.T) {
 	x.dies(a)
 	x.dies(b)
 	x.answers()
-	if !slices.Equal(u.record.Lost, []int{0, 2}) || len(u.job.replacements()) != 2 || u.attempt.charges[0].Request[resource.GPU] != 16000 {
-		t.Errorf("lost %v, %d replacements, %v", u.record.Lost, len(u.job.replacements()), u.attempt.charges)
+	if !slices.Equal(u.Record.Lost, []int{0, 2}) || len(u.Job.Replacements()) != 2 || u.Attempt.Charges[0].Request[resource.GPU] != 16000 {
+		t.Errorf("lost %v, %d replacements, %v", u.Record.Lost, len(u.Job.Replacements()), u.Attempt.Charges)
 	}
 	x.check()
 }
@@ -360,8 +361,8 @@ func TestAReplacementIsNotCommittedWithoutItsGang(t *testing.T) {
 	x.answer() // EVICTING lands first
 	x.asked = append([]post.Effect{commit}, x.asked...)
 	x.answers()
-	if r.phase() == api.Running || !r.life.Gone() {
-		t.Errorf("the replacement is %s", r.phase())
+	if r.Phase() == api.Running || !r.Life.Gone() {
+		t.Errorf("the replacement is %s", r.Phase())
 	}
 	x.check()
 }
@@ -378,8 +379,8 @@ func TestALossThatIsRefusedIsNoConflict(t *testing.T) {
 		t.Errorf("%d questions at once", len(x.asked))
 	}
 	x.pass(1)
-	if x.answers(); !slices.Equal(u.record.Lost, []int{1}) || len(u.job.replacements()) != 1 {
-		t.Errorf("lost %v, %d replacements", u.record.Lost, len(u.job.replacements()))
+	if x.answers(); !slices.Equal(u.Record.Lost, []int{1}) || len(u.Job.Replacements()) != 1 {
+		t.Errorf("lost %v, %d replacements", u.Record.Lost, len(u.Job.Replacements()))
 	}
 	x.check()
 }

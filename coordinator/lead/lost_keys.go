@@ -20,11 +20,11 @@ import (
 func (l *Leader) heldOn(n *node) map[string]bool {
 	held := map[string]bool{}
 	for _, tx := range l.attemptsOn(n.view.ID) {
-		u := l.work.attempts[tx].unit
-		if u.attempt != l.work.attempts[tx] {
+		u := l.work.Attempts[tx].Unit
+		if u.Attempt != l.work.Attempts[tx] {
 			continue
 		}
-		for _, p := range u.placements() {
+		for _, p := range u.Placements() {
 			if p.Node != n.view.ID {
 				continue
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead/post"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/devices"
@@ -50,10 +51,10 @@ func (x *scene) reports(at resource.Revision, uuids ...string) {
 }
 
 // runningOnN1 is an allocation of two GPUs of n1.
-func (x *scene) runningOnN1() *unit {
+func (x *scene) runningOnN1() *work.Unit {
 	x.t.Helper()
 	for i := range 20 {
-		if a := x.running(fmt.Sprint("a", i), 2, ""); a.placements()[0].Node == "n1" {
+		if a := x.running(fmt.Sprint("a", i), 2, ""); a.Placements()[0].Node == "n1" {
 			return a
 		}
 	}
@@ -62,9 +63,9 @@ func (x *scene) runningOnN1() *unit {
 }
 
 // gpusOf are the devices of a unit of one member.
-func (x *scene) gpusOf(u *unit) []string {
+func (x *scene) gpusOf(u *work.Unit) []string {
 	var uuids []string
-	for _, g := range u.placements()[0].Assignment.GPUs {
+	for _, g := range u.Placements()[0].Assignment.GPUs {
 		uuids = append(uuids, g.UUID)
 	}
 	return uuids
@@ -97,7 +98,7 @@ func TestALostDeviceIsAKey(t *testing.T) {
 	if diff := cmp.Diff(record.NodeLost{Lost: []string{first}, Returned: []string{second}}, r); diff != "" || later <= at {
 		t.Fatalf("revision %d after %d (-want +stored):\n%s", later, at, diff)
 	}
-	x.leaves(a.record.Name)
+	x.leaves(a.Record.Name)
 	x.answers()
 	if r, _ := lost(); len(r.Lost) != 1 {
 		t.Errorf("%+v, and the unit that is ending holds the device still", r)
@@ -190,7 +191,7 @@ func TestTheDeletionOfANodeDeletesItsLostDevices(t *testing.T) {
 // TestAGangHoldsItsDevicesOnEachNode, also on the node of a later member.
 func TestAGangHoldsItsDevicesOnEachNode(t *testing.T) {
 	x := newScene(t)
-	for _, id := range x.gangOf(2, "", "").attempt.machine.Nodes() {
+	for _, id := range x.gangOf(2, "", "").Attempt.Machine.Nodes() {
 		if got := len(x.heldOn(x.nodes[id])); got != 8 {
 			t.Errorf("%d devices are held on %s, want 8", got, id)
 		}

@@ -16,11 +16,11 @@ import (
 // surplus are the reported devices that the record does not have: an agent that has
 // lied in its promise holds them, and refuses them to each other transaction.
 func (l *Leader) membersOf(n *node, tx resource.TxID, reported []grant.Member) (members, surplus []grant.Member) {
-	a := l.work.attempts[tx]
-	if a == nil || a.machine.Undecided() || a.machine.State() == txn.Aborted {
+	a := l.work.Attempts[tx]
+	if a == nil || a.Machine.Undecided() || a.Machine.State() == txn.Aborted {
 		return reported, nil
 	}
-	vote, ok := a.machine.Vote(n.view.ID)
+	vote, ok := a.Machine.Vote(n.view.ID)
 	if !ok {
 		return reported, nil
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/musterd/muster/coordinator/lead/post"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/grant"
@@ -54,8 +55,8 @@ func TestARecordSaysWhatAUnitHolds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l, n := alone(t)
 			m, _ := txn.Recover(own, txn.Found{State: grant.RecordCommitted, Revision: 7}, map[resource.NodeID]txn.Vote{"n1": {Members: instances(n, 2)}})
-			a := &attempt{unit: &unit{path: "x/alloc/a/0", record: record.Unit{Namespace: "x"}}, held: map[resource.NodeID]bool{}}
-			a.setMachine(m)
+			a := &work.Attempt{Unit: &work.Unit{Path: "x/alloc/a/0", Record: record.Unit{Namespace: "x"}}, Held: map[resource.NodeID]bool{}}
+			a.SetMachine(m)
 			l.insertAttempt(own, a)
 			uuid := instances(n, 2)[0].Assignment.MIG[0].UUID
 			n.confirm(own, instances(n, 2), nil, false, l.post)
@@ -116,8 +117,8 @@ func TestDevicesBesideTheRecordAreNotFree(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l, n := alone(t)
 			m, _ := txn.Recover(own, txn.Found{State: grant.RecordCommitted, Revision: 7}, map[resource.NodeID]txn.Vote{"n1": {Members: instances(n, 1)}})
-			a := &attempt{unit: &unit{path: "x/alloc/a/0", record: record.Unit{Namespace: "x"}}, held: map[resource.NodeID]bool{}}
-			a.setMachine(m)
+			a := &work.Attempt{Unit: &work.Unit{Path: "x/alloc/a/0", Record: record.Unit{Namespace: "x"}}, Held: map[resource.NodeID]bool{}}
+			a.SetMachine(m)
 			l.insertAttempt(own, a)
 			n.confirm(own, instances(n, 1), nil, false, l.post)
 			look := func() (free []int) {

@@ -5,13 +5,14 @@ import (
 	"testing"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
 // mended is a gang of three with work that has lost a member, whose replacement runs on n4.
-func mended(t *testing.T, spec string, member int) (x *scene, gang, replacement *unit) {
+func mended(t *testing.T, spec string, member int) (x *scene, gang, replacement *work.Unit) {
 	t.Helper()
 	x = newWorkScene(t)
 	u, r, _ := x.lose(replace+spec, command, member)
@@ -23,8 +24,8 @@ func mended(t *testing.T, spec string, member int) (x *scene, gang, replacement 
 }
 
 // startsOf are the starts of a unit since clear.
-func (x *scene) startsOf(u *unit) []grant.Start {
-	return slices.DeleteFunc(x.starts(), func(s grant.Start) bool { return s.Tx != u.attempt.machine.ID() })
+func (x *scene) startsOf(u *work.Unit) []grant.Start {
+	return slices.DeleteFunc(x.starts(), func(s grant.Start) bool { return s.Tx != u.Attempt.Machine.ID() })
 }
 
 // A replacement starts with the rank, the index and the world size of its member, the port
@@ -43,11 +44,11 @@ func TestAReplacementStartsInThePlaceOfItsMember(t *testing.T) {
 			}
 		}
 		s := starts[0]
-		if s.Tx != r.attempt.machine.ID() || s.Rank != member || s.First != member || !slices.Equal(s.Hosts, want) || s.Port != u.attempt.port || s.Port == 0 {
-			t.Errorf("member %d: %+v, want rank and index %d, the hosts %v and port %d", member, s, member, want, u.attempt.port)
+		if s.Tx != r.Attempt.Machine.ID() || s.Rank != member || s.First != member || !slices.Equal(s.Hosts, want) || s.Port != u.Attempt.Port || s.Port == 0 {
+			t.Errorf("member %d: %+v, want rank and index %d, the hosts %v and port %d", member, s, member, want, u.Attempt.Port)
 		}
-		if got := x.tx(r.attempt.machine.ID()).Port; got != u.attempt.port {
-			t.Errorf("member %d: the record has port %d, the gang %d", member, got, u.attempt.port)
+		if got := x.tx(r.Attempt.Machine.ID()).Port; got != u.Attempt.Port {
+			t.Errorf("member %d: the record has port %d, the gang %d", member, got, u.Attempt.Port)
 		}
 		x.check()
 	}
@@ -60,10 +61,10 @@ func TestTheReplacementOfRankZeroMayHaveAnotherPort(t *testing.T) {
 	u, r, _ := x.lose(replace, command, 0)
 	x.connect("n4")
 	x.answers()
-	x.ports.add(u.attempt.port, r.attempt.machine.ID()) // as if another unit had the port on that host
+	x.ports.add(u.Attempt.Port, r.Attempt.Machine.ID()) // as if another unit had the port on that host
 	x.settles(r, grant.Reserved)
-	if r.attempt.port == u.attempt.port || r.attempt.port == 0 || x.gangPort(u.attempt) != r.attempt.port {
-		t.Errorf("port %d of the gang's %d, of those to come %d", r.attempt.port, u.attempt.port, x.gangPort(u.attempt))
+	if r.Attempt.Port == u.Attempt.Port || r.Attempt.Port == 0 || x.gangPort(u.Attempt) != r.Attempt.Port {
+		t.Errorf("port %d of the gang's %d, of those to come %d", r.Attempt.Port, u.Attempt.Port, x.gangPort(u.Attempt))
 	}
 }
 
@@ -77,11 +78,11 @@ func TestAReplacementWaitsForRankZero(t *testing.T) {
 	x.answers()
 	x.dies(zero)
 	x.answers()
-	r := u.job.replacements() // of member 0 and of member 2
-	if len(r) != 2 || r[0].rank() != 0 || r[1].rank() != 2 {
+	r := u.Job.Replacements() // of member 0 and of member 2
+	if len(r) != 2 || r[0].Rank() != 0 || r[1].Rank() != 2 {
 		t.Fatalf("%d replacements", len(r))
 	}
-	x.do(func() { r[0].setHold(holdDelay); x.offer(r[0]) })
+	x.do(func() { r[0].SetHold(work.HoldDelay); x.offer(r[0]) })
 	x.connect("n5")
 	x.answers()
 	x.clear()
@@ -89,7 +90,7 @@ func TestAReplacementWaitsForRankZero(t *testing.T) {
 	if got := x.startsOf(r[1]); len(got) > 0 {
 		t.Fatalf("%+v before rank 0 has a place", got)
 	}
-	x.do(func() { r[0].setHold(noHold); x.offer(r[0]) })
+	x.do(func() { r[0].SetHold(work.NoHold); x.offer(r[0]) })
 	x.connect("n6")
 	x.answers()
 	x.settles(r[0], grant.Reserved)
@@ -104,18 +105,18 @@ func TestAReplacementWaitsForRankZero(t *testing.T) {
 // them; their ends are on record with the transaction that they ran in.
 func TestAGangSucceedsWithItsReplacements(t *testing.T) {
 	x, u, r := mended(t, "", 1)
-	tx := r.attempt.machine.ID()
+	tx := r.Attempt.Machine.ID()
 	x.ends(u, 0, 0, "Completed")
 	x.ends(u, 2, 0, "Completed")
-	if u.life.EndAsked() {
+	if u.Life.EndAsked() {
 		t.Fatal("the gang ends while the replacement runs")
 	}
 	x.hear(grant.Worked{Node: "n4", Tx: tx, States: []grant.WorkState{{Phase: grant.WorkEnded, Reason: "Completed"}}})
 	x.answers()
 	x.settles(r, grant.Tombstone)
 	x.settles(u, grant.Tombstone)
-	if u.phase() != api.Succeeded || !r.life.Gone() || u.job.record.Phase != string(api.Succeeded) {
-		t.Fatalf("the gang is %s, the job %s", u.phase(), u.job.record.Phase)
+	if u.Phase() != api.Succeeded || !r.Life.Gone() || u.Job.Record.Phase != string(api.Succeeded) {
+		t.Fatalf("the gang is %s, the job %s", u.Phase(), u.Job.Record.Phase)
 	}
 	exits := x.stored(u).Exits
 	if len(exits) != 3 || exits[1].Member != 1 || exits[1].Node != "n4" || exits[1].Tx != tx || exits[0].Tx != "" {
@@ -132,8 +133,8 @@ func TestAGangSucceedsWithoutAMemberThatWaits(t *testing.T) {
 	x.ends(u, 2, 0, "Completed")
 	x.answers()
 	x.settles(u, grant.Tombstone)
-	if u.phase() != api.Succeeded || !r.life.Gone() || u.job.record.Phase != string(api.Succeeded) {
-		t.Errorf("the gang is %s, the replacement gone %t, the job %s", u.phase(), r.life.Gone(), u.job.record.Phase)
+	if u.Phase() != api.Succeeded || !r.Life.Gone() || u.Job.Record.Phase != string(api.Succeeded) {
+		t.Errorf("the gang is %s, the replacement gone %t, the job %s", u.Phase(), r.Life.Gone(), u.Job.Record.Phase)
 	}
 	x.check()
 }
@@ -141,12 +142,12 @@ func TestAGangSucceedsWithoutAMemberThatWaits(t *testing.T) {
 // A failure of a replacement is one of its gang: all start again, with all members.
 func TestAFailureOfAReplacementIsOneOfTheGang(t *testing.T) {
 	x, u, r := mended(t, "", 1)
-	x.hear(grant.Worked{Node: "n4", Tx: r.attempt.machine.ID(), States: []grant.WorkState{{Phase: grant.WorkEnded, Code: 3, Reason: "Completed"}}})
+	x.hear(grant.Worked{Node: "n4", Tx: r.Attempt.Machine.ID(), States: []grant.WorkState{{Phase: grant.WorkEnded, Code: 3, Reason: "Completed"}}})
 	x.answers()
 	x.settles(u, grant.Tombstone)
 	x.settles(r, grant.Tombstone)
-	if u.phase() != api.Pending || u.record.Retries != 1 || len(u.record.Lost) > 0 || !r.life.Gone() || u.record.Failure != "train-1 exited with code 3" {
-		t.Errorf("the gang is %s after %d retries (%s), the replacement gone %t", u.phase(), u.record.Retries, u.record.Failure, r.life.Gone())
+	if u.Phase() != api.Pending || u.Record.Retries != 1 || len(u.Record.Lost) > 0 || !r.Life.Gone() || u.Record.Failure != "train-1 exited with code 3" {
+		t.Errorf("the gang is %s after %d retries (%s), the replacement gone %t", u.Phase(), u.Record.Retries, u.Record.Failure, r.Life.Gone())
 	}
 	x.check()
 }
@@ -160,14 +161,14 @@ func TestAGangGivesWayWithItsReplacements(t *testing.T) {
 	x.holdsAll(r)
 	p := x.accepted("urgent", 8, `"priority":100,"preemptionPolicy":"PreemptLowerPriority",`)
 	x.settles(p, grant.Waiting)
-	if u.phase() != api.Terminating || r.phase() != api.Terminating || len(p.attempt.victims) != 2 {
-		t.Fatalf("the gang is %s, the replacement %s", u.phase(), r.phase())
+	if u.Phase() != api.Terminating || r.Phase() != api.Terminating || len(p.Attempt.Victims) != 2 {
+		t.Fatalf("the gang is %s, the replacement %s", u.Phase(), r.Phase())
 	}
 	x.says(u, grant.Tombstone)
 	x.says(r, grant.Tombstone)
 	x.settles(p, grant.Reserved)
-	if p.phase() != api.Running || u.phase() != api.Pending || !r.life.Gone() || len(u.record.Lost) > 0 {
-		t.Errorf("the preemptor is %s, the gang %s, the replacement gone %t", p.phase(), u.phase(), r.life.Gone())
+	if p.Phase() != api.Running || u.Phase() != api.Pending || !r.Life.Gone() || len(u.Record.Lost) > 0 {
+		t.Errorf("the preemptor is %s, the gang %s, the replacement gone %t", p.Phase(), u.Phase(), r.Life.Gone())
 	}
 	x.check()
 }
@@ -176,8 +177,8 @@ func TestAGangGivesWayWithItsReplacements(t *testing.T) {
 func TestALostMemberIsChargedToNobody(t *testing.T) {
 	x := newScene(t)
 	u, r, _ := x.lose(replace, "", 1)
-	charged := func(u *unit) int64 {
-		c, _ := x.quotas.Limits().Charged(u.attempt.machine.ID())
+	charged := func(u *work.Unit) int64 {
+		c, _ := x.quotas.Limits().Charged(u.Attempt.Machine.ID())
 		return c.Request[resource.GPU]*10 + c.Members
 	}
 	if got := charged(u); got != 160002 {
@@ -190,15 +191,15 @@ func TestALostMemberIsChargedToNobody(t *testing.T) {
 		t.Errorf("the replacement is charged %d", got)
 	}
 	next := x.succeeded()
-	if c, _ := next.quotas.Limits().Charged(u.attempt.machine.ID()); c.Members != 2 || c.Request[resource.GPU] != 16000 {
+	if c, _ := next.quotas.Limits().Charged(u.Attempt.Machine.ID()); c.Members != 2 || c.Request[resource.GPU] != 16000 {
 		t.Errorf("the next leader charges the gang %+v", c)
 	}
 	next.check()
-	x.finish(func() { x.cancelJob(u.job, record.Cancellation{Remove: true}, func(*api.Status) {}) })
+	x.finish(func() { x.cancelJob(u.Job, record.Cancellation{Remove: true}, func(*api.Status) {}) })
 	x.says(u, grant.Tombstone)
 	x.settles(r, grant.Tombstone)
-	if !u.life.Gone() || !r.life.Gone() || x.keeps(r.record.Path().Key()) {
-		t.Errorf("gone: the gang %t, the replacement %t", u.life.Gone(), r.life.Gone())
+	if !u.Life.Gone() || !r.Life.Gone() || x.keeps(r.Record.Path().Key()) {
+		t.Errorf("gone: the gang %t, the replacement %t", u.Life.Gone(), r.Life.Gone())
 	}
 	x.check()
 }
@@ -209,7 +210,7 @@ func TestAJobShowsItsLostMembers(t *testing.T) {
 	x := newScene(t)
 	u, r, node := x.lose(replace, "", 1)
 	show := func() (members, conditions []string) {
-		j := x.showJob(u.job)
+		j := x.showJob(u.Job)
 		s := j.Show().Status
 		for _, m := range s.Allocations {
 			members = append(members, m.Name+" "+string(m.Phase)+" "+m.Node)
@@ -243,18 +244,18 @@ func TestALeaderEndsAReplacementWithoutAGang(t *testing.T) {
 	x.connect("n4")
 	x.answers()
 	x.holdsAll(r)
-	gang, rec := u.record, x.tx(u.attempt.machine.ID()) // the leader dies before it ends the replacement
+	gang, rec := u.Record, x.tx(u.Attempt.Machine.ID()) // the leader dies before it ends the replacement
 	gang.Phase, gang.TxID, gang.Lost = "Pending", "", nil
 	rec.State, rec.Ended = grant.RecordReleased, "2026-01-02T03:04:06Z"
-	x.put(record.TxKey(u.attempt.machine.ID()), record.MustEncode(rec))
+	x.put(record.TxKey(u.Attempt.Machine.ID()), record.MustEncode(rec))
 	x.put(gang.Path().Key(), record.MustEncode(gang))
 	x.put(gang.Order().Key(), record.MustEncode(record.Order{UnitUID: gang.UID}))
 	next := x.succeeded()
 	next.finish(next.resume)
-	if got := next.work.units[r.path]; got.phase() != api.Terminating {
-		t.Fatalf("the replacement is %s", got.phase())
+	if got := next.work.Units[r.Path]; got.Phase() != api.Terminating {
+		t.Fatalf("the replacement is %s", got.Phase())
 	}
-	if next.work.units[u.path].mayBeTried() {
+	if next.work.Units[u.Path].MayBeTried() {
 		t.Error("the gang may be tried")
 	}
 	next.check()
@@ -264,7 +265,7 @@ func TestALeaderEndsAReplacementWithoutAGang(t *testing.T) {
 func TestTheGraceOfAReplacement(t *testing.T) {
 	x, u, r := mended(t, "", 1)
 	x.ends(u, 0, 3, "Completed")
-	if x.answers(); !r.life.EndAsked() || r.life.Ending().GraceSeconds != DefaultGrace {
-		t.Errorf("it ends as %+v, want a grace of %d s", r.life.Ending(), DefaultGrace)
+	if x.answers(); !r.Life.EndAsked() || r.Life.Ending().GraceSeconds != DefaultGrace {
+		t.Errorf("it ends as %+v, want a grace of %d s", r.Life.Ending(), DefaultGrace)
 	}
 }

@@ -8,12 +8,13 @@ import (
 	"testing"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/resource"
 )
 
 // gangOfSets has a gang run whose members have these GPUs, one set for each member. more
 // are fields of the template.
-func (x *scene) gangOfSets(gpus []int, more string) *unit {
+func (x *scene) gangOfSets(gpus []int, more string) *work.Unit {
 	x.t.Helper()
 	sets := make([]string, len(gpus))
 	for i, n := range gpus {
@@ -29,8 +30,8 @@ func (x *scene) gangOfSets(gpus []int, more string) *unit {
 	u := x.submitDocument(fmt.Appendf(nil, `{"metadata":{"name":"train"},"spec":{%s"members":[%s],"template":{"spec":{%s"resources":{"requests":{"cpu":"1"}}}}}}`,
 		replace, strings.Join(sets, ","), more))
 	x.holdsAll(u)
-	if u.phase() != api.Running || u.attempt.ready.AtMillis == 0 {
-		x.t.Fatalf("%s is %s", u.path, u.phase())
+	if u.Phase() != api.Running || u.Attempt.Ready.AtMillis == 0 {
+		x.t.Fatalf("%s is %s", u.Path, u.Phase())
 	}
 	return u
 }
@@ -38,8 +39,8 @@ func (x *scene) gangOfSets(gpus []int, more string) *unit {
 func nodeNumber(i int) resource.NodeID { return resource.NodeID(fmt.Sprint("n", i)) }
 
 // chargedFor are the GPUs and the CPUs, in thousandths, for which the limits charge a unit.
-func (x *scene) chargedFor(u *unit) string {
-	c, _ := x.quotas.Limits().Charged(u.attempt.machine.ID())
+func (x *scene) chargedFor(u *work.Unit) string {
+	c, _ := x.quotas.Limits().Charged(u.Attempt.Machine.ID())
 	return fmt.Sprintf("%d GPUs, %d CPUs, %d members", c.Request[resource.GPU], c.Request[resource.CPU], c.Members)
 }
 
@@ -66,10 +67,10 @@ func TestAReplacementIsLikeItsMember(t *testing.T) {
 		x.connect("n7")
 		x.answers()
 		x.clear()
-		r := u.job.replacements()[0]
+		r := u.Job.Replacements()[0]
 		x.holdsAll(r)
-		if r.phase() != api.Running || r.Demand.Request.GPUs != gpus[member] || r.Demand.Sets != nil {
-			t.Fatalf("member %d: its replacement is %s and asks for %+v", member, r.phase(), r.Demand.Request)
+		if r.Phase() != api.Running || r.Demand.Request.GPUs != gpus[member] || r.Demand.Sets != nil {
+			t.Fatalf("member %d: its replacement is %s and asks for %+v", member, r.Phase(), r.Demand.Request)
 		}
 		starts := x.startsOf(r)
 		if len(starts) != 1 {
@@ -82,13 +83,13 @@ func TestAReplacementIsLikeItsMember(t *testing.T) {
 		if got, want := x.chargedFor(u), wantCharge(gpus, func(i int) bool { return i != member }); got != want {
 			t.Errorf("member %d: the gang is charged %s, want %s", member, got, want)
 		}
-		if got, want := u.gpus(), resource.Milli(1000*(19-gpus[member])); got != want {
+		if got, want := u.GPUs(), resource.Milli(1000*(19-gpus[member])); got != want {
 			t.Errorf("member %d: the gang has %d thousandths of a GPU, want %d", member, got, want)
 		}
 		if got := x.Figures().Allocated["default"].GPU; got != 19000 {
 			t.Errorf("member %d: the figures have %d thousandths of a GPU, want 19000", member, got)
 		}
-		shown := x.showJob(u.job)
+		shown := x.showJob(u.Job)
 		if s := shown.Show().Status; len(s.Allocations) != 3 || s.Allocations[member].Node != "n7" {
 			t.Errorf("member %d: shown as %+v", member, s.Allocations)
 		}
@@ -97,27 +98,27 @@ func TestAReplacementIsLikeItsMember(t *testing.T) {
 }
 
 // checkCharges checks a gang and its replacements against the GPUs of its members.
-func (x *scene) checkCharges(seed uint64, u *unit, gpus []int) {
+func (x *scene) checkCharges(seed uint64, u *work.Unit, gpus []int) {
 	x.t.Helper()
-	held := func(i int) bool { return !slices.Contains(u.record.Lost, i) }
+	held := func(i int) bool { return !slices.Contains(u.Record.Lost, i) }
 	if got, want := x.chargedFor(u), wantCharge(gpus, held); got != want {
-		x.t.Errorf("seed %d: without %v the gang of %v GPUs is charged %s, want %s", seed, u.record.Lost, gpus, got, want)
+		x.t.Errorf("seed %d: without %v the gang of %v GPUs is charged %s, want %s", seed, u.Record.Lost, gpus, got, want)
 	}
-	if got := x.tx(u.attempt.machine.ID()).Charges[0].Request; got[resource.GPU] != int64(u.gpus()) {
-		x.t.Errorf("seed %d: without %v the record of %v GPUs is charged %v", seed, u.record.Lost, gpus, got)
+	if got := x.tx(u.Attempt.Machine.ID()).Charges[0].Request; got[resource.GPU] != int64(u.GPUs()) {
+		x.t.Errorf("seed %d: without %v the record of %v GPUs is charged %v", seed, u.Record.Lost, gpus, got)
 	}
-	if got, want := len(u.job.replacements()), len(u.record.Lost); got != want {
+	if got, want := len(u.Job.Replacements()), len(u.Record.Lost); got != want {
 		x.t.Errorf("seed %d: %d replacements for %d members", seed, got, want)
 	}
-	for _, r := range u.job.replacements() {
-		if got := r.Demand.Request; got.GPUs != gpus[r.rank()] || got.CPU != resource.Millicores(1000*(1+r.rank())) {
-			x.t.Errorf("seed %d: of %v GPUs member %d is replaced by %+v", seed, gpus, r.rank(), got)
+	for _, r := range u.Job.Replacements() {
+		if got := r.Demand.Request; got.GPUs != gpus[r.Rank()] || got.CPU != resource.Millicores(1000*(1+r.Rank())) {
+			x.t.Errorf("seed %d: of %v GPUs member %d is replaced by %+v", seed, gpus, r.Rank(), got)
 		}
-		if r.phase() != api.Running {
+		if r.Phase() != api.Running {
 			continue
 		}
-		if got, want := x.chargedFor(r), wantCharge(gpus, func(i int) bool { return i == r.rank() }); got != want {
-			x.t.Errorf("seed %d: of %v GPUs the replacement of member %d is charged %s, want %s", seed, gpus, r.rank(), got, want)
+		if got, want := x.chargedFor(r), wantCharge(gpus, func(i int) bool { return i == r.Rank() }); got != want {
+			x.t.Errorf("seed %d: of %v GPUs the replacement of member %d is charged %s, want %s", seed, gpus, r.Rank(), got, want)
 		}
 	}
 	x.check()
@@ -137,17 +138,17 @@ func TestLossesOfMembersThatDiffer(t *testing.T) {
 		u := x.gangOfSets(gpus, "")
 		last := len(x.hosts)
 		for range 4 {
-			nodes := u.attempt.machine.Nodes()
-			for _, r := range u.job.replacements() {
-				if r.attempt != nil {
-					nodes = append(nodes, r.attempt.machine.Nodes()...)
+			nodes := u.Attempt.Machine.Nodes()
+			for _, r := range u.Job.Replacements() {
+				if r.Attempt != nil {
+					nodes = append(nodes, r.Attempt.Machine.Nodes()...)
 				}
 			}
 			at := nodes[rng.IntN(len(nodes))]
-			if u.attempt.machine.Has(at) && len(u.attempt.machine.Nodes()) == 1 {
+			if u.Attempt.Machine.Has(at) && len(u.Attempt.Machine.Nodes()) == 1 {
 				break // nothing would be left
 			}
-			if vote, _ := u.attempt.machine.Vote(at); len(vote.Members) > 1 {
+			if vote, _ := u.Attempt.Machine.Vote(at); len(vote.Members) > 1 {
 				shared++
 			}
 			losses++
@@ -157,15 +158,15 @@ func TestLossesOfMembersThatDiffer(t *testing.T) {
 				last++
 				x.connect(nodeNumber(last))
 				x.answers()
-				for _, r := range u.job.replacements() {
-					if r.attempt != nil && r.phase() == api.Pending {
+				for _, r := range u.Job.Replacements() {
+					if r.Attempt != nil && r.Phase() == api.Pending {
 						x.holdsAll(r)
 					}
 				}
 			}
 			x.checkCharges(seed, u, gpus)
 			next := x.succeeded()
-			next.checkCharges(seed, next.work.units[u.path], gpus)
+			next.checkCharges(seed, next.work.Units[u.Path], gpus)
 		}
 	}
 	if losses < 40 || shared == 0 {

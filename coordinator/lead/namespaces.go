@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterd/muster/coordinator/lead/desk"
 	"github.com/musterd/muster/coordinator/lead/edit"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/why"
 	"github.com/musterd/muster/resource"
@@ -105,8 +106,8 @@ func (l *Leader) isPaused(c *desk.Call, namespace string, serve func()) bool {
 
 // viewer is the one who asks about a unit: operators see all, everybody else the
 // work of the unit's tenant.
-func (l *Leader) viewer(u *unit, asked Asked) why.Viewer {
-	return l.reader(asked.Operator, l.namespace(u.record.Namespace).Tenant)
+func (l *Leader) viewer(u *work.Unit, asked Asked) why.Viewer {
+	return l.reader(asked.Operator, l.namespace(u.Record.Namespace).Tenant)
 }
 
 // reader is a caller of a tenant, or an operator.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/whatif"
 	"github.com/musterd/muster/coordinator/why"
@@ -31,34 +32,34 @@ const (
 // judgeFate judges anew whether a unit can ever run: in one of its forms, whichever that
 // is. Unless a form can run, the verdict stays as it was while the hosts of some nodes are
 // unknown, and when too many units are judged at a time.
-func (l *Leader) judgeFate(u *unit) {
-	if u.life.Gone() || u.life.EndAsked() || !u.waiting() || u.attempt != nil {
+func (l *Leader) judgeFate(u *work.Unit) {
+	if u.Life.Gone() || u.Life.EndAsked() || !u.Waiting() || u.Attempt != nil {
 		return
 	}
 	l.fates.judgements++
-	var verdict fate // of the first form that can never run
+	var verdict work.Fate // of the first form that can never run
 	judged, can := true, false
 	l.eachForm(u, func() bool {
 		f, known := l.fateOfForm(u)
 		judged = judged && known
-		if can = known && f.message == ""; !can && verdict.message == "" {
+		if can = known && f.Message == ""; !can && verdict.Message == "" {
 			verdict = f
 		}
 		return !can
 	})
 	switch {
 	case can:
-		l.mark(u, fate{})
+		l.mark(u, work.Fate{})
 	case judged:
 		l.mark(u, verdict)
 	}
 }
 
 // fateOfForm judges the form that a unit has; unknown: the verdict stays as it was.
-func (l *Leader) fateOfForm(u *unit) (verdict fate, known bool) {
+func (l *Leader) fateOfForm(u *work.Unit) (verdict work.Fate, known bool) {
 	f, known := l.fateOnNodes(u)
 	if !known {
-		return fate{}, false
+		return work.Fate{}, false
 	}
 	of := l.asked(u)
 	var never []whatif.Bound
@@ -77,16 +78,16 @@ func (l *Leader) fateOfForm(u *unit) (verdict fate, known bool) {
 	}
 	if len(never) > 0 {
 		o := why.OutlookOf(never, false)
-		return fate{reason: o.Reason, message: o.Message}, true
+		return work.Fate{Reason: o.Reason, Message: o.Message}, true
 	}
-	return fate{}, !f.Unseen
+	return work.Fate{}, !f.Unseen
 }
 
 // whatifWorld is the leader's own state, which questions of this file only read.
 func (l *Leader) whatifWorld() *whatif.World { return &whatif.World{World: *l.world()} }
 
 // fateOnNodes is the verdict of the nodes, and whether there was time for one.
-func (l *Leader) fateOnNodes(u *unit) (f whatif.Fate, known bool) {
+func (l *Leader) fateOnNodes(u *work.Unit) (f whatif.Fate, known bool) {
 	k := &l.fates
 	if k.onNodes == nil || k.offered != l.state.Offered() || len(k.onNodes) >= mostFates {
 		k.offered, k.onNodes = l.state.Offered(), map[string]whatif.Fate{}
@@ -97,7 +98,7 @@ func (l *Leader) fateOnNodes(u *unit) (f whatif.Fate, known bool) {
 	if k.slow >= slowFates {
 		return f, false
 	}
-	f = l.whatifWorld().OnNodes(&whatif.Unit{Unit: *u.wanted()})
+	f = l.whatifWorld().OnNodes(&whatif.Unit{Unit: *u.Wanted()})
 	if f.Bound != nil || f.Unseen {
 		k.slow++
 	}
@@ -127,8 +128,8 @@ func (l *Leader) noteFates() {
 		return
 	}
 	k.noted = now
-	for _, u := range slices.SortedFunc(maps.Keys(k.marked), func(a, b *unit) int { return strings.Compare(a.path, b.path) }) {
-		if u.life.Gone() || !u.waiting() {
+	for _, u := range slices.SortedFunc(maps.Keys(k.marked), func(a, b *work.Unit) int { return strings.Compare(a.Path, b.Path) }) {
+		if u.Life.Gone() || !u.Waiting() {
 			delete(k.marked, u)
 			continue
 		}
@@ -140,20 +141,20 @@ func (l *Leader) noteFates() {
 // namespace rejects such work: the namespace's own, else its tenant's, else the
 // configuration's. Elsewhere the unit waits, and is marked: a node or a quota may
 // come.
-func (l *Leader) unsatisfiable(u *unit) *api.Status {
+func (l *Leader) unsatisfiable(u *work.Unit) *api.Status {
 	l.fates.slow = 0
 	l.judgeFate(u)
-	if u.fate.message == "" {
+	if u.Fate.Message == "" {
 		return nil
 	}
-	policy, whose := l.unsatisfiableIn(u.record.Namespace)
+	policy, whose := l.unsatisfiableIn(u.Record.Namespace)
 	if policy != unsatisfiableRejected {
 		return nil
 	}
 	l.removeConsumer(u)
 	delete(l.fates.marked, u)
-	status := api.Errorf(422, "%s %s", u.fate.message, whose)
-	status.Details = append(status.Details, *u.fate.reason)
+	status := api.Errorf(422, "%s %s", u.Fate.Message, whose)
+	status.Details = append(status.Details, *u.Fate.Reason)
 	return status
 }
 
@@ -171,12 +172,4 @@ func (l *Leader) unsatisfiableIn(namespace string) (policy, whose string) {
 		return unsatisfiableRejected, "This cluster rejects work that can never run (unsatisfiable in the coordinators' configuration)"
 	}
 	return unsatisfiableWaits, ""
-}
-
-// warningsOf are those that the client of a new unit gets.
-func (u *unit) warningsOf() []string {
-	if u.fate.message == "" || !u.waiting() {
-		return nil
-	}
-	return []string{u.fate.message + " It waits until a node or a quota changes that."}
 }

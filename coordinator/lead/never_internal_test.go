@@ -11,11 +11,11 @@ import (
 // A unit that has gone is not judged: the quota trees would keep it for ever.
 func TestAUnitThatHasGoneIsNotJudged(t *testing.T) {
 	l := &Leader{}
-	u := &unit{path: "a/alloc/x/0"}
-	u.life.Take(work.StepRemoved, false)
+	u := &work.Unit{Path: "a/alloc/x/0"}
+	u.Life.Take(work.StepRemoved, false)
 	l.judgeFate(u) // would read the state of the nodes, and there is none
-	if u.fate.message != "" || len(l.fates.marked) != 0 {
-		t.Errorf("the unit is judged: %+v", u.fate)
+	if u.Fate.Message != "" || len(l.fates.marked) != 0 {
+		t.Errorf("the unit is judged: %+v", u.Fate)
 	}
 }
 
@@ -27,15 +27,15 @@ func TestAFormThatCanRunCountsWhereAnEarlierIsUnknown(t *testing.T) {
 		x.running(name, 8, "")
 	}
 	u := x.accepted("u", 8, `"alternatives":[{"resources":{"requests":{"nvidia.com/gpu":"4"}}}],`)
-	if !u.waiting() || u.attempt != nil || len(u.forms) != 2 {
-		t.Fatalf("the unit is %s with %d forms, want it to wait with two", u.life.Phase(), len(u.forms))
+	if !u.Waiting() || u.Attempt != nil || len(u.Forms) != 2 {
+		t.Fatalf("the unit is %s with %d forms, want it to wait with two", u.Life.Phase(), len(u.Forms))
 	}
 	x.do(func() {
-		x.mark(u, fate{message: "never", reason: &resource.Reason{Code: "Never"}})
-		x.fates.offered, x.fates.onNodes, x.fates.slow = x.state.Offered(), map[string]whatif.Fate{u.forms[1].Shape: {}}, slowFates
+		x.mark(u, work.Fate{Message: "never", Reason: &resource.Reason{Code: "Never"}})
+		x.fates.offered, x.fates.onNodes, x.fates.slow = x.state.Offered(), map[string]whatif.Fate{u.Forms[1].Shape: {}}, slowFates
 		x.judgeFate(u)
-		if u.fate.message != "" || u.number != 0 {
-			t.Errorf("with form %d the unit can never run: %q", u.number, u.fate.message)
+		if u.Fate.Message != "" || u.Number != 0 {
+			t.Errorf("with form %d the unit can never run: %q", u.Number, u.Fate.Message)
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterd/muster/constraint"
 	"github.com/musterd/muster/coordinator/lead/form"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 )
@@ -23,8 +24,8 @@ func (l *Leader) evictUntolerating(n *node) {
 			continue
 		}
 		for _, tx := range l.attemptsOn(n.view.ID) {
-			u := l.work.attempts[tx].unit
-			if !u.evictable() || u.attempt.machine.ID() != tx {
+			u := l.work.Attempts[tx].Unit
+			if !u.Evictable() || u.Attempt.Machine.ID() != tx {
 				continue
 			}
 			if why, ends := l.endsByTaint(u, t); ends {
@@ -45,9 +46,9 @@ func taintReason(n *node, t record.Taint) string {
 
 // endsByTaint reports whether a running unit has to leave a node with a taint now, and
 // why. Of several matching tolerations the shortest time counts, where one has a time.
-func (l *Leader) endsByTaint(u *unit, t record.Taint) (why string, ends bool) {
+func (l *Leader) endsByTaint(u *work.Unit, t record.Taint) (why string, ends bool) {
 	tolerated, seconds := false, int64(-1)
-	for _, o := range u.tolerations() {
+	for _, o := range u.Tolerations() {
 		if !form.Toleration(o).Covers(constraint.Taint{Key: t.Key, Value: t.Value, Effect: constraint.NoExecute}) {
 			continue
 		}
@@ -63,8 +64,8 @@ func (l *Leader) endsByTaint(u *unit, t record.Taint) (why string, ends bool) {
 		return "", false
 	}
 	since := t.AddedMillis
-	if started, err := time.Parse(time.RFC3339, u.record.Started); err == nil {
+	if started, err := time.Parse(time.RFC3339, u.Record.Started); err == nil {
 		since = max(since, started.UnixMilli())
 	}
-	return fmt.Sprintf("was tolerated for %d s", seconds), l.post.Millis() >= since+1000*seconds+clockError.Milliseconds()
+	return fmt.Sprintf("was tolerated for %d s", seconds), l.post.Millis() >= since+1000*seconds+work.ClockError.Milliseconds()
 }

@@ -40,12 +40,12 @@ func TestTheShortestTolerationCounts(t *testing.T) {
 		"for ever, and for an hour":  {[]api.Toleration{{Operator: "Exists"}, {Key: "k", Operator: "Exists", Effect: "NoExecute", TolerationSeconds: seconds(3600)}}, false},
 		"of another key, for a time": {[]api.Toleration{{Key: "j", Operator: "Exists", Effect: "NoExecute", TolerationSeconds: seconds(3600)}}, true},
 	} {
-		u.allocation.Spec.Scheduling.Tolerations = c.tolerations
+		u.Allocation.Spec.Scheduling.Tolerations = c.tolerations
 		if _, ends := x.endsByTaint(u, taint); ends != c.ends {
 			t.Errorf("%s: ends %t, want %t", name, ends, c.ends)
 		}
 	}
-	u.allocation.Spec.Scheduling.Tolerations = []api.Toleration{
+	u.Allocation.Spec.Scheduling.Tolerations = []api.Toleration{
 		{Key: "k", Operator: "Exists", Effect: "NoExecute", TolerationSeconds: seconds(3600)}, {Operator: "Exists", Effect: "NoExecute", TolerationSeconds: seconds(10)},
 	}
 	taint.AddedMillis -= 12_000

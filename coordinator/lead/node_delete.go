@@ -170,7 +170,7 @@ func (l *Leader) refuseDeletion(n *node, found nodeKeys) *api.Status {
 	case l.reconciling: // of this node, or of one that shares units with it
 		return api.Errorf(409, "node %s stays while a quarantine is being ended; ask again", id)
 	case len(live) > 0:
-		return api.Errorf(409, "node %s has members of %d units, %s among them. Start its agent and drain it with `muster drain %s`, %s", id, len(live), l.work.attempts[live[0]].unit.path, id, lost).Because(api.FailedPrecondition)
+		return api.Errorf(409, "node %s has members of %d units, %s among them. Start its agent and drain it with `muster drain %s`, %s", id, len(live), l.work.Attempts[live[0]].Unit.Path, id, lost).Because(api.FailedPrecondition)
 	case found.pointers > 0:
 		return api.Errorf(409, "node %s has members of %d transactions that have not ended; ask again", id, found.pointers)
 	}

@@ -3,6 +3,7 @@ package lead
 import (
 	"slices"
 
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/shown"
 )
@@ -70,9 +71,9 @@ func (n *node) hasHealthy(uuid string) bool {
 // lost. A heartbeat may be older than the return of its device, and another unit
 // may hold the device by now. So a device counts only if the agent's stream does
 // not have it as healthy.
-func (n *node) lostDevicesOf(u *unit) []string {
+func (n *node) lostDevicesOf(u *work.Unit) []string {
 	var lost []string
-	for _, p := range u.placements() {
+	for _, p := range u.Placements() {
 		if p.Node == n.view.ID {
 			lost = append(lost, shown.LostDevices(n.said.Conditions, p.Assignment)...)
 		}

@@ -1,6 +1,9 @@
 package lead
 
-import "github.com/musterd/muster/resource"
+import (
+	"github.com/musterd/muster/coordinator/lead/work"
+	"github.com/musterd/muster/resource"
+)
 
 // occupancyNews names whose occupants are to be derived anew. The zero value names
 // nobody.
@@ -11,7 +14,7 @@ type occupancyNews struct {
 }
 
 // noteUnit notes that the unit's attempt or its wish has changed.
-func (w *occupancyNews) noteUnit(u *unit) { w.noteOccupant(u.path) }
+func (w *occupancyNews) noteUnit(u *work.Unit) { w.noteOccupant(u.Path) }
 
 // noteOccupant notes that the occupant of a unit may be another.
 func (w *occupancyNews) noteOccupant(unit string) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/coordinator/lead/hosts"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
@@ -32,8 +33,8 @@ func (l *Leader) occupied() *cluster.State {
 	}
 	clear(l.occupancy.nodes)
 	for tx := range l.occupancy.txs {
-		if a := l.work.attempts[tx]; a != nil {
-			l.occupancy.noteUnit(a.unit)
+		if a := l.work.Attempts[tx]; a != nil {
+			l.occupancy.noteUnit(a.Unit)
 		}
 	}
 	clear(l.occupancy.txs)
@@ -62,42 +63,42 @@ func (l *Leader) boundOccupancy() {
 
 // occupantOf derives a unit's occupant, nil for none.
 func (l *Leader) occupantOf(path string) *cluster.Occupant {
-	u := l.work.units[path]
-	if u == nil || u.attempt == nil || l.work.attempts[u.attempt.machine.ID()] != u.attempt {
+	u := l.work.Units[path]
+	if u == nil || u.Attempt == nil || l.work.Attempts[u.Attempt.Machine.ID()] != u.Attempt {
 		return nil
 	}
 	o := &cluster.Occupant{
-		Unit: path, Tx: u.attempt.machine.ID(), Priority: u.record.Priority, Nodes: u.attempt.machine.Nodes(), Status: l.statusOf(u), Pinned: u.groups.Unpreemptable || u.life.EndAsked(),
-		Claimed: u.attempt.preemptor != nil, Displaces: u.attempt.victimPaths(), Arrived: cluster.Arrival{Epoch: u.key.Epoch, Counter: u.key.Counter},
-		Subject: u.Demand.Subject, Gang: u.gangName(),
+		Unit: path, Tx: u.Attempt.Machine.ID(), Priority: u.Record.Priority, Nodes: u.Attempt.Machine.Nodes(), Status: l.statusOf(u), Pinned: u.Groups.Unpreemptable || u.Life.EndAsked(),
+		Claimed: u.Attempt.Preemptor != nil, Displaces: u.Attempt.VictimPaths(), Arrived: cluster.Arrival{Epoch: u.Key.Epoch, Counter: u.Key.Counter},
+		Subject: u.Demand.Subject, Gang: u.GangName(),
 	}
-	o.Counts = u.attempt.countsOn(o.Nodes)
+	o.Counts = u.Attempt.CountsOn(o.Nodes)
 	switch o.Status {
 	case cluster.Evictable, cluster.Leaving, cluster.Displaced:
-		o.Started, o.Parts = int64(u.attempt.committed), l.recordedParts(u.attempt)
+		o.Started, o.Parts = int64(u.Attempt.Committed), l.recordedParts(u.Attempt)
 	default:
-		o.Parts = l.reservedParts(u.attempt)
+		o.Parts = l.reservedParts(u.Attempt)
 	}
 	return o
 }
 
 // statusOf is how far a unit with an attempt is from giving way.
-func (l *Leader) statusOf(u *unit) cluster.Status {
-	a := u.attempt
+func (l *Leader) statusOf(u *work.Unit) cluster.Status {
+	a := u.Attempt
 	switch {
-	case u.isLeavingSoon() && a.preemptor == nil && a.machine.By() == "":
+	case u.IsLeavingSoon() && a.Preemptor == nil && a.Machine.By() == "":
 		return cluster.Leaving
-	case u.isLeavingSoon():
+	case u.IsLeavingSoon():
 		return cluster.Displaced
-	case a.machine.State() == txn.Reading || a.machine.State() == txn.Losing: // the write of its end may be in doubt
+	case a.Machine.State() == txn.Reading || a.Machine.State() == txn.Losing: // the write of its end may be in doubt
 		return cluster.InDoubt
-	case u.evictable() && l.isContested(u):
+	case u.Evictable() && l.isContested(u):
 		return cluster.Contested
-	case u.evictable():
+	case u.Evictable():
 		return cluster.Evictable
-	case a.preemptor != nil || a.machine.State() == txn.Claimed:
+	case a.Preemptor != nil || a.Machine.State() == txn.Claimed:
 		return cluster.Claimed
-	case u.life.EndAsked():
+	case u.Life.EndAsked():
 		return cluster.Ending
 	}
 	return cluster.Starting
@@ -105,10 +106,10 @@ func (l *Leader) statusOf(u *unit) cluster.Status {
 
 // recordedParts are the members of a committed attempt, by the numbers of the hosts
 // as they are.
-func (l *Leader) recordedParts(a *attempt) []cluster.Part {
+func (l *Leader) recordedParts(a *work.Attempt) []cluster.Part {
 	var parts []cluster.Part
-	for _, id := range a.machine.Nodes() {
-		vote, _ := a.machine.Vote(id)
+	for _, id := range a.Machine.Nodes() {
+		vote, _ := a.Machine.Vote(id)
 		members := vote.Members
 		if n := l.nodes[id]; n != nil {
 			members = hosts.MembersOn(n.view.Host, members)
@@ -122,15 +123,15 @@ func (l *Leader) recordedParts(a *attempt) []cluster.Part {
 
 // reservedParts are an attempt's members as the view has them. Of the place of a
 // preemptor, its victims hold what its reservation has not taken yet.
-func (l *Leader) reservedParts(a *attempt) []cluster.Part {
+func (l *Leader) reservedParts(a *work.Attempt) []cluster.Part {
 	var parts []cluster.Part
-	for _, id := range a.machine.Nodes() {
+	for _, id := range a.Machine.Nodes() {
 		n := l.nodes[id]
-		if n == nil || n.reservations[a.machine.ID()] == nil {
+		if n == nil || n.reservations[a.Machine.ID()] == nil {
 			continue
 		}
-		h := n.reservations[a.machine.ID()]
-		if a.isPreempting() {
+		h := n.reservations[a.Machine.ID()]
+		if a.IsPreempting() {
 			for _, taken := range h.taken {
 				parts = append(parts, cluster.Part{Node: id, Assignment: taken})
 			}
@@ -146,7 +147,7 @@ func (l *Leader) reservedParts(a *attempt) []cluster.Part {
 // checkOccupants compares the occupants with those that all attempts give.
 func (l *Leader) checkOccupants() error {
 	state, known := l.occupied(), 0
-	for _, path := range slices.Sorted(maps.Keys(l.work.units)) {
+	for _, path := range slices.Sorted(maps.Keys(l.work.Units)) {
 		want, got := l.occupantOf(path), state.Occupant(path)
 		if got != nil {
 			known++
@@ -156,7 +157,7 @@ func (l *Leader) checkOccupants() error {
 		}
 	}
 	for o := range state.Occupants() {
-		if known--; l.work.units[o.Unit] == nil {
+		if known--; l.work.Units[o.Unit] == nil {
 			return fmt.Errorf("%s is an occupant, and no unit", o.Unit)
 		}
 	}
@@ -170,7 +171,7 @@ func (l *Leader) checkOccupants() error {
 func (l *Leader) attemptsOn(node resource.NodeID) []resource.TxID {
 	var txs []resource.TxID
 	for o := range l.occupied().OccupantsOf(node) {
-		txs = append(txs, l.work.units[o.Unit].attempt.machine.ID())
+		txs = append(txs, l.work.Units[o.Unit].Attempt.Machine.ID())
 	}
 	slices.Sort(txs)
 	return txs
@@ -180,14 +181,14 @@ func (l *Leader) attemptsOn(node resource.NodeID) []resource.TxID {
 // unit, whose plan did not include that: the agent has refused the plan, or
 // will. Until the nomination is given up, no other unit may plan with those
 // devices (I7).
-func (l *Leader) isContested(u *unit) bool {
-	own := u.attempt.machine.ID()
-	for _, node := range u.attempt.machine.Nodes() {
+func (l *Leader) isContested(u *work.Unit) bool {
+	own := u.Attempt.Machine.ID()
+	for _, node := range u.Attempt.Machine.Nodes() {
 		n := l.nodes[node]
 		if n == nil {
 			continue
 		}
-		vote, _ := u.attempt.machine.Vote(node)
+		vote, _ := u.Attempt.Machine.Vote(node)
 		for tx, h := range n.reservations {
 			if h.waiting && tx != own && slices.ContainsFunc(h.members, func(m grant.Member) bool {
 				return slices.ContainsFunc(vote.Members, func(n grant.Member) bool { return shareGPU(m.Assignment, n.Assignment) })

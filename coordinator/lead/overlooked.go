@@ -8,6 +8,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/coordinator/lead/edit"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/preempt"
 	"github.com/musterd/muster/coordinator/queue/rule"
@@ -20,11 +21,11 @@ import (
 
 // Phase is a unit's, by its path; false where the leader knows no such unit.
 func (l *Leader) Phase(path string) (api.Phase, bool) {
-	u := l.work.units[path]
+	u := l.work.Units[path]
 	if u == nil {
 		return "", false
 	}
-	return u.phase(), true
+	return u.Phase(), true
 }
 
 // Offer is what placement knows of a node. It must not be changed.
@@ -56,8 +57,8 @@ func (l *Leader) Overlooked() string {
 		return ""
 	}
 	for _, key := range l.room.Order().Head(l.room.Order().Len()) {
-		u := l.work.units[key.Path]
-		if u == nil || !u.waiting() || u.life.EndAsked() || !u.mayBeTried() || u.grows() || u.gathers() && !slices.Contains(u.group.offered, u) {
+		u := l.work.Units[key.Path]
+		if u == nil || !u.Waiting() || u.Life.EndAsked() || !u.MayBeTried() || u.Grows() || u.Gathers() && !slices.Contains(u.Group.Offered, u) {
 			continue
 		}
 		if l.isHeldByQueue(u) {
@@ -77,16 +78,16 @@ func (l *Leader) Overlooked() string {
 // "" where there is none. Each unit is compared with each other one.
 func (l *Leader) Misqueued() string {
 	for _, key := range l.room.Order().Head(l.room.Order().Len()) {
-		u, k := l.work.units[key.Path], l.objects.Queues.Get(l.work.units[key.Path].record.Queue)
+		u, k := l.work.Units[key.Path], l.objects.Queues.Get(l.work.Units[key.Path].Record.Queue)
 		if k == nil || !l.room.Offered(key.Path) {
 			continue
 		}
-		isAhead := func(o *unit) bool {
+		isAhead := func(o *work.Unit) bool {
 			part := standingOf(o)
-			return o.record.Queue == u.record.Queue && (part == rule.Waits || part == rule.Starts) && o.key.Compare(key) < 0 && !o.key.ArrivedWith(key)
+			return o.Record.Queue == u.Record.Queue && (part == rule.Waits || part == rule.Starts) && o.Key.Compare(key) < 0 && !o.Key.ArrivedWith(key)
 		}
 		rules := edit.QueueRules(&k.Object)
-		if rules.Hold || rules.Strict && slices.ContainsFunc(slices.Collect(maps.Values(l.work.units)), isAhead) {
+		if rules.Hold || rules.Strict && slices.ContainsFunc(slices.Collect(maps.Values(l.work.Units)), isAhead) {
 			return key.Path
 		}
 	}
@@ -95,12 +96,12 @@ func (l *Leader) Misqueued() string {
 
 // couldBegin reports whether a unit could be admitted and placed now, or could
 // begin a preemption, or claim its quota back.
-func (l *Leader) couldBegin(u *unit) bool {
-	if u.attempt != nil || l.fillsQueue(u, startsWith(u)) != nil {
+func (l *Leader) couldBegin(u *work.Unit) bool {
+	if u.Attempt != nil || l.fillsQueue(u, startsWith(u)) != nil {
 		return false
 	}
-	if u.gathers() {
-		return l.couldGroupBegin(u.group)
+	if u.Gathers() {
+		return l.couldGroupBegin(u.Group)
 	}
 	could := false
 	l.eachForm(u, func() bool {
@@ -111,20 +112,20 @@ func (l *Leader) couldBegin(u *unit) bool {
 }
 
 // couldBeginNow is couldBegin of the form that the unit has.
-func (l *Leader) couldBeginNow(u *unit) bool {
+func (l *Leader) couldBeginNow(u *work.Unit) bool {
 	if short := l.judge(u); short != nil {
 		// A unit that had quota and no place when it was tried may claim once others
 		// have taken that quota. That makes no room, and wakes nobody.
-		e := l.evidenceOf(u).Of(u.number)
+		e := l.evidenceOf(u).Of(u.Number)
 		return e != nil && e.Short != nil && short.Victims != nil && l.couldClaim(u, short.Victims)
 	}
-	w, of := l.world(), u.wanted()
-	of.Demand.Policy = l.policyFor(u.record.Queue) // it decides whether members that differ find a place
+	w, of := l.world(), u.Wanted()
+	of.Demand.Policy = l.policyFor(u.Record.Queue) // it decides whether members that differ find a place
 	if u.Demand.TakesAnyModel() {                  // quota of its model may hold it back
 		return l.wouldStart(of)
 	}
 	demand := of.Demand
-	demand.Avoid = u.avoid
+	demand.Avoid = u.Avoid
 	l.occupied()
 	mark := l.state.Checkpoint()
 	plan, ok := place.Place(l.state, demand)
@@ -132,7 +133,7 @@ func (l *Leader) couldBeginNow(u *unit) bool {
 	if ok {
 		return w.TooWide(plan) == ""
 	}
-	if u.right() != sched.Lower {
+	if u.Right() != sched.Lower {
 		return false
 	}
 	if leaving := w.Leaving(); len(leaving) > 0 {
@@ -143,7 +144,7 @@ func (l *Leader) couldBeginNow(u *unit) bool {
 	if l.someoneEnds() {
 		return false
 	}
-	found, ok := preempt.Find(l.state, of.Demand, u.record.Priority, w.Holders(of, nil, w.StandingOf(of)))
+	found, ok := preempt.Find(l.state, of.Demand, u.Record.Priority, w.Holders(of, nil, w.StandingOf(of)))
 	return ok && len(found.Victims) > 0 && w.OpsOfPreemption(of, found.Victims) <= l.post.MaxOps()
 }
 
@@ -159,13 +160,13 @@ func (l *Leader) wouldStart(of *sched.Unit) bool {
 }
 
 // couldGroupBegin reports whether the units of a group that start together could.
-func (l *Leader) couldGroupBegin(g *group) bool {
-	ready := g.ready()
-	if len(ready) < g.rule.MinMembers {
+func (l *Leader) couldGroupBegin(g *work.Group) bool {
+	ready := g.Ready()
+	if len(ready) < g.Rule.MinMembers {
 		return false
 	}
 	l.occupied()
-	wanted := l.wantedOf(ready[:g.rule.MinMembers])
+	wanted := l.wantedOf(ready[:g.Rule.MinMembers])
 	room, charges := l.state.Checkpoint(), l.quotas.Trees().Checkpoint()
 	d := l.world().DecideGang(wanted)
 	must(l.quotas.Trees().Rollback(charges))
@@ -174,19 +175,19 @@ func (l *Leader) couldGroupBegin(g *group) bool {
 }
 
 // couldClaim reports whether a unit could begin to evict those that quota names.
-func (l *Leader) couldClaim(u *unit, named []string) bool {
-	if u.stored == 0 || u.policy == preemptNever || l.someoneEnds() {
+func (l *Leader) couldClaim(u *work.Unit, named []string) bool {
+	if u.Stored == 0 || u.Policy == work.PreemptNever || l.someoneEnds() {
 		return false
 	}
-	if slices.ContainsFunc(l.work.unitsOf(named), func(v *unit) bool { return !v.evictable() || l.isContested(v) }) {
+	if slices.ContainsFunc(l.work.UnitsOf(named), func(v *work.Unit) bool { return !v.Evictable() || l.isContested(v) }) {
 		return false
 	}
-	w, of := l.world(), u.wanted()
+	w, of := l.world(), u.Wanted()
 	standing, may := w.MayClaim(of, named)
 	if !may {
 		return false
 	}
-	plan, ok := preempt.Find(l.state, of.Demand, u.record.Priority, w.Holders(of, named, standing))
+	plan, ok := preempt.Find(l.state, of.Demand, u.Record.Priority, w.Holders(of, named, standing))
 	if !ok {
 		return false
 	}

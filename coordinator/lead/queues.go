@@ -20,7 +20,7 @@ import (
 // takeQueueNews takes over what has changed in queues, and offers or holds the units
 // that the rules hold back no more, or from now on.
 func (l *Leader) takeQueueNews() {
-	for l.work.queueNews.any() || l.queues.HasNews() {
+	for l.work.QueueNews.Any() || l.queues.HasNews() {
 		l.noteQueues()
 		for _, n := range l.queues.TakeNews() {
 			l.followQueue(n)
@@ -46,30 +46,30 @@ func (l *Leader) followQueue(n rule.News) {
 // followRules follows the rules of their queue for units. The units of a group that
 // gathers are offered together, once.
 func (l *Leader) followRules(paths []string) {
-	offered := map[*group]bool{}
+	offered := map[*work.Group]bool{}
 	for _, path := range paths {
-		l.followRule(l.work.units[path], offered)
+		l.followRule(l.work.Units[path], offered)
 	}
 }
 
 // followRule offers a unit that waits, or holds it, as the rules of its queue say now.
 // offered are the groups that were offered already.
-func (l *Leader) followRule(u *unit, offered map[*group]bool) {
+func (l *Leader) followRule(u *work.Unit, offered map[*work.Group]bool) {
 	switch {
-	case u == nil || u.life.EndAsked():
-	case u.attempt != nil:
-		if l.isOnHold(u) && u.waiting() && u.attempt.mayCommit() && u.attempt.machine.Undecided() {
-			l.step(u.attempt, txn.BudgetSpent{})
+	case u == nil || u.Life.EndAsked():
+	case u.Attempt != nil:
+		if l.isOnHold(u) && u.Waiting() && u.Attempt.MayCommit() && u.Attempt.Machine.Undecided() {
+			l.step(u.Attempt, txn.BudgetSpent{})
 		}
-	case u.adopting != "":
+	case u.Adopting != "":
 		if l.isOnHold(u) {
-			l.abandon(l.adoptions[u.adopting])
+			l.abandon(l.adoptions[u.Adopting])
 		}
-	case !u.life.IsBeingAdopted():
-		if !u.gathers() {
+	case !u.Life.IsBeingAdopted():
+		if !u.Gathers() {
 			l.offer(u)
-		} else if !offered[u.group] {
-			offered[u.group] = true
+		} else if !offered[u.Group] {
+			offered[u.Group] = true
 			l.offer(u)
 		}
 		l.storeHeld(u)
@@ -79,8 +79,8 @@ func (l *Leader) followRule(u *unit, offered map[*group]bool) {
 }
 
 // storeHeld stores a new unit that a rule of its queue holds back: no trial will.
-func (l *Leader) storeHeld(u *unit) {
-	if u.create != nil && u.life.Phase() == work.Creating && !u.life.IsBeingWritten() && !l.room.Offered(u.path) {
+func (l *Leader) storeHeld(u *work.Unit) {
+	if u.Create != nil && u.Life.Phase() == work.Creating && !u.Life.IsBeingWritten() && !l.room.Offered(u.Path) {
 		l.enqueue(u)
 	}
 }
@@ -160,14 +160,14 @@ func (l *Leader) unknownQueue(field, queue string) *api.Status {
 func (l *Leader) refusesQueue(s *submission) *api.Status {
 	first, members := s.units[0], 0
 	for _, u := range s.units {
-		members += u.record.Members
+		members += u.Record.Members
 	}
-	named, together := false, first.record.Members
+	named, together := false, first.Record.Members
 	if s.job != nil {
-		named = s.job.doc.Spec.Queue != ""
+		named = s.job.Doc.Spec.Queue != ""
 	} else {
-		named = first.allocation.Spec.Queue != ""
-		together = max(together, first.allocation.Group().MinMembers)
+		named = first.Allocation.Spec.Queue != ""
+		together = max(together, first.Allocation.Group().MinMembers)
 	}
-	return l.refusesEntry(first.record.Namespace, first.record.Queue, named, members, together)
+	return l.refusesEntry(first.Record.Namespace, first.Record.Queue, named, members, together)
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead/edit"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/queue/rule"
 	"github.com/musterd/muster/grant"
@@ -34,23 +35,23 @@ func TestADelayedUnitHoldsBackNobodyInAStrictQueue(t *testing.T) {
 	x.do(func() { x.queues.SetRules("q", rule.Rules{Strict: true}) })
 	u := x.submitLife("train", 1, `"queue":"q","backoffLimit":3,"completions":2,`, "")
 	x.holdsAll(u)
-	if got := standingOf(u.job.units[1]); got != rule.Aside {
+	if got := standingOf(u.Job.Units[1]); got != rule.Aside {
 		t.Errorf("beyond the parallelism the unit has standing %d, want %d", got, rule.Aside)
 	}
 	first := x.accepted("first", 1, `"queue":"q",`)
-	if first.attempt == nil {
+	if first.Attempt == nil {
 		t.Fatal("the unit beyond the parallelism holds back the work behind it")
 	}
 	x.fails(u, 0, 7, "Completed")
-	if u.hold != holdDelay {
-		t.Fatalf("the unit that has failed is held %d", u.hold)
+	if u.Hold != work.HoldDelay {
+		t.Fatalf("the unit that has failed is held %d", u.Hold)
 	}
 	second := x.accepted("second", 1, `"queue":"q",`)
 	x.settles(first, grant.Reserved)
-	if other := u.job.units[1]; other.attempt != nil {
+	if other := u.Job.Units[1]; other.Attempt != nil {
 		x.holdsAll(other)
 	}
-	if second.attempt == nil {
+	if second.Attempt == nil {
 		t.Error("the unit that waits for its retry holds back the work behind it")
 	}
 	x.check()
@@ -60,13 +61,13 @@ func TestADelayedUnitHoldsBackNobodyInAStrictQueue(t *testing.T) {
 // leader are given up.
 func TestAQueueOnHoldTakesNoPreemptionOver(t *testing.T) {
 	x, d, g := keptPlace(t)
-	x.do(func() { x.queues.SetRules(d.unit.record.Queue, rule.Rules{Hold: true}) })
+	x.do(func() { x.queues.SetRules(d.unit.Record.Queue, rule.Rules{Hold: true}) })
 	if !d.over {
 		t.Fatal("the preemption is not given up")
 	}
 	x.tellsOf(g)
 	x.answers()
-	if d.unit.attempt != nil || d.unit.adopting != "" || len(x.adoptions) != 0 {
+	if d.unit.Attempt != nil || d.unit.Adopting != "" || len(x.adoptions) != 0 {
 		t.Errorf("the unit has an attempt or an adoption: %+v", d.unit)
 	}
 	x.check()
@@ -76,8 +77,8 @@ func TestAQueueOnHoldTakesNoPreemptionOver(t *testing.T) {
 func TestAQueueOnHoldGivesUpAPreemption(t *testing.T) {
 	x := newScene(t)
 	_, b := x.claimed()
-	x.do(func() { x.queues.SetRules(b.record.Queue, rule.Rules{Hold: true}) })
-	if x.answers(); b.attempt != nil || b.phase() != api.Pending {
-		t.Errorf("the preemptor is %s, with an attempt: %t", b.phase(), b.attempt != nil)
+	x.do(func() { x.queues.SetRules(b.Record.Queue, rule.Rules{Hold: true}) })
+	if x.answers(); b.Attempt != nil || b.Phase() != api.Pending {
+		t.Errorf("the preemptor is %s, with an attempt: %t", b.Phase(), b.Attempt != nil)
 	}
 }

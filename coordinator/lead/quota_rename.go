@@ -62,11 +62,11 @@ func (r RenameQuotaNode) judge(l *Leader) (w edit.Write, status *api.Status) {
 // chargedTo counts the units whose records charge certain groups of a tree, and
 // names the first of them.
 func (l *Leader) chargedTo(tree string, selects func(group string) bool) (charged int, first string) {
-	for _, a := range l.work.attempts {
-		if slices.ContainsFunc(a.charges, func(c record.Charge) bool { return c.Tree == tree && selects(c.Group) }) {
+	for _, a := range l.work.Attempts {
+		if slices.ContainsFunc(a.Charges, func(c record.Charge) bool { return c.Tree == tree && selects(c.Group) }) {
 			charged++
-			if first == "" || a.unit.path < first {
-				first = a.unit.path
+			if first == "" || a.Unit.Path < first {
+				first = a.Unit.Path
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/lead/vacancy"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/pace"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
@@ -23,18 +24,18 @@ var readyRate = pace.Rate{Every: 5 * time.Millisecond, Burst: 100}
 
 // confirmHeld notes that an agent holds its members. Once all do, the store gets to
 // know: a unit that was READY before an election stays so.
-func (l *Leader) confirmHeld(a *attempt, node resource.NodeID) {
-	if a.held[node] {
+func (l *Leader) confirmHeld(a *work.Attempt, node resource.NodeID) {
+	if a.Held[node] {
 		l.startWork(a, node) // the agent may have missed that
 		return
 	}
-	a.addHeld(node)
-	l.startWork(a, a.machine.Nodes()...)
-	if len(a.held) < len(a.machine.Nodes()) || a.ready.Revision != 0 {
+	a.AddHeld(node)
+	l.startWork(a, a.Machine.Nodes()...)
+	if len(a.Held) < len(a.Machine.Nodes()) || a.Ready.Revision != 0 {
 		return
 	}
-	if a.begun.IsZero() && !l.readyPace.Take(l.post.Now(), readyRate) {
-		l.unwritten = append(l.unwritten, a.machine.ID())
+	if a.Begun.IsZero() && !l.readyPace.Take(l.post.Now(), readyRate) {
+		l.unwritten = append(l.unwritten, a.Machine.ID())
 		return
 	}
 	l.writeReady(a)
@@ -42,37 +43,37 @@ func (l *Leader) confirmHeld(a *attempt, node resource.NodeID) {
 
 // writeReady writes the key, unless the unit is on its way out. It compares the
 // record, so that nothing lands beside another state of the record.
-func (l *Leader) writeReady(a *attempt) {
-	if a.machine.State() != txn.Committed || a.ready.Revision != 0 {
+func (l *Leader) writeReady(a *work.Attempt) {
+	if a.Machine.State() != txn.Committed || a.Ready.Revision != 0 {
 		return
 	}
-	l.putReady(a, l.partly.First(a.machine.ID(), l.post.Millis()))
+	l.putReady(a, l.partly.First(a.Machine.ID(), l.post.Millis()))
 }
 
 // putReady writes the key beside the present state of the record.
-func (l *Leader) putReady(a *attempt, r record.Ready) {
-	tx := a.machine.ID()
+func (l *Leader) putReady(a *work.Attempt, r record.Ready) {
+	tx := a.Machine.ID()
 	l.retired.keepReady(tx)
 	key := record.ReadyKey(tx)
 	l.post.Settle(post.Decision{
-		Compares: []record.Compare{record.ModRevIs(record.TxKey(tx), a.machine.Revision())},
+		Compares: []record.Compare{record.ModRevIs(record.TxKey(tx), a.Machine.Revision())},
 		Ops:      []record.Op{record.MustPutRecord(key, r)},
 		Done: func(o txn.Outcome, rev resource.Revision, err error) {
 			l.partly.Answered(tx, r)
 			switch {
-			case o == txn.Landed && rev > a.ready.Revision:
-				first := a.ready.Revision == 0
-				a.setReady(a.ready.Written(r, rev))
+			case o == txn.Landed && rev > a.Ready.Revision:
+				first := a.Ready.Revision == 0
+				a.SetReady(a.Ready.Written(r, rev))
 				l.noteStarted(a)
-				l.notify(a.unit)
-				if !first && l.work.attempts[tx] == a {
+				l.notify(a.Unit)
+				if !first && l.work.Attempts[tx] == a {
 					l.noteIdle(a)
 				}
-				if first && l.work.attempts[tx] == a {
+				if first && l.work.Attempts[tx] == a {
 					l.limitTime(a)
 					l.noteSignaled(a)
 				}
-			case l.work.attempts[tx] == a && len(r.Freed) == 0 && err != nil: // refused, e.g. for want of space
+			case l.work.Attempts[tx] == a && len(r.Freed) == 0 && err != nil: // refused, e.g. for want of space
 				l.unwritten = append(l.unwritten, tx)
 			}
 		},
@@ -82,28 +83,28 @@ func (l *Leader) putReady(a *attempt, r record.Ready) {
 // writePartly writes which nodes have freed their members for a second.
 func (l *Leader) writePartly() {
 	for _, tx := range l.partly.Due(l.post.Now()) {
-		a, freed := l.work.attempts[tx], l.partly.Of(tx)
+		a, freed := l.work.Attempts[tx], l.partly.Of(tx)
 		switch {
 		case a == nil:
 			l.partly.Forget(tx)
-		case !a.ready.Lacks(freed):
+		case !a.Ready.Lacks(freed):
 		case !l.readyPace.Take(l.post.Now(), readyRate):
 			return
 		default:
 			l.partly.Ask(tx, l.post.Now())
-			l.putReady(a, l.partly.With(tx, a.ready, freed))
+			l.putReady(a, l.partly.With(tx, a.Ready, freed))
 		}
 	}
 }
 
 // carryPartly adds the keys of other transactions to the commit of an attempt with their freed
 // devices: a later leader would learn of the freeing too late.
-func (l *Leader) carryPartly(a *attempt, d *post.Decision) []vacancy.Write {
-	nodes := a.machine.Nodes()
+func (l *Leader) carryPartly(a *work.Attempt, d *post.Decision) []vacancy.Write {
+	nodes := a.Machine.Nodes()
 	writes := l.partly.Ahead(nodes, l.post.Now(), func(tx resource.TxID) (vacancy.Key, []resource.NodeID, bool) {
-		other := l.work.attempts[tx]
-		if other != nil && slices.ContainsFunc(nodes, other.machine.Has) && !slices.Contains(a.mates(), l.work.attempts[other.machine.By()]) { // no victim
-			return other.ready, other.machine.Nodes(), true
+		other := l.work.Attempts[tx]
+		if other != nil && slices.ContainsFunc(nodes, other.Machine.Has) && !slices.Contains(a.Mates(), l.work.Attempts[other.Machine.By()]) { // no victim
+			return other.Ready, other.Machine.Nodes(), true
 		}
 		return vacancy.Key{}, nil, false
 	})
@@ -119,7 +120,7 @@ func (l *Leader) writeUnwritten() {
 	for len(l.unwritten) > 0 && l.readyPace.Take(l.post.Now(), readyRate) {
 		tx := l.unwritten[0]
 		l.unwritten = l.unwritten[1:]
-		if a := l.work.attempts[tx]; a != nil {
+		if a := l.work.Attempts[tx]; a != nil {
 			l.writeReady(a)
 		}
 	}
@@ -138,8 +139,8 @@ func (l *Leader) loadReady(kvs []record.KV) error {
 			return err
 		}
 		l.retired.keepReady(tx)
-		if a := l.work.attempts[tx]; a != nil {
-			a.setReady(vacancy.Key{Ready: r, Revision: kv.ModRev})
+		if a := l.work.Attempts[tx]; a != nil {
+			a.SetReady(vacancy.Key{Ready: r, Revision: kv.ModRev})
 			l.partly.Restore(tx, r.Freed)
 		} else if !recorded[tx] {
 			l.strays = append(l.strays, tx)

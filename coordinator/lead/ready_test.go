@@ -8,6 +8,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead/post"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store"
 	"github.com/musterd/muster/coordinator/txn"
@@ -30,7 +31,7 @@ func (x *scene) readyKeys() []string {
 }
 
 // conditionOf is a condition of an allocation as the leader shows it.
-func (x *scene) conditionOf(u *unit, kind string) api.Condition {
+func (x *scene) conditionOf(u *work.Unit, kind string) api.Condition {
 	for _, c := range x.allocation(u, 0).Status.Conditions {
 		if c.Type == kind {
 			return c
@@ -85,8 +86,8 @@ func TestReadinessNeverLandsBesideAnotherState(t *testing.T) {
 	x.says(a, grant.Held)
 	x.do(func() { x.end(a, txn.ReleaseAsked{}) })
 	x.asked[0], x.asked[1] = x.asked[1], x.asked[0]
-	if x.answers(); len(x.readyKeys()) > 0 || a.attempt.ready.Revision != 0 {
-		t.Errorf("%v, %+v", x.readyKeys(), a.attempt.ready)
+	if x.answers(); len(x.readyKeys()) > 0 || a.Attempt.Ready.Revision != 0 {
+		t.Errorf("%v, %+v", x.readyKeys(), a.Attempt.Ready)
 	}
 }
 
@@ -105,8 +106,8 @@ func TestReadinessThatTheStoreRefusesIsWrittenLater(t *testing.T) {
 	b := x.running("b", 2, "")
 	x.says(b, grant.Held)
 	x.loses(true)
-	if x.answers(); len(x.readyKeys()) != 2 || b.attempt.ready.Revision == 0 {
-		t.Errorf("after an unknown outcome: %v, %+v", x.readyKeys(), b.attempt.ready)
+	if x.answers(); len(x.readyKeys()) != 2 || b.Attempt.Ready.Revision == 0 {
+		t.Errorf("after an unknown outcome: %v, %+v", x.readyKeys(), b.Attempt.Ready)
 	}
 }
 
@@ -144,7 +145,7 @@ func TestTheNextLeaderWritesOnlyWhatIsNotWritten(t *testing.T) {
 		next.hear(next.hosts[id])
 	}
 	next.answers()
-	a, b = next.work.units[a.path], next.work.units[b.path]
+	a, b = next.work.Units[a.Path], next.work.Units[b.Path]
 	if c := next.conditionOf(a, "Ready"); c.Status != "True" || c.LastTransitionTime != post.Stamp(at) {
 		t.Errorf("a after the election: %+v", c)
 	}
@@ -155,7 +156,7 @@ func TestTheNextLeaderWritesOnlyWhatIsNotWritten(t *testing.T) {
 		next.readyPace.Take(next.clock, readyRate)
 	}
 	next.asked = nil
-	for _, u := range []*unit{a, b} {
+	for _, u := range []*work.Unit{a, b} {
 		next.says(u, grant.Held)
 	}
 	if next.answers(); len(next.readyKeys()) != 2 {
@@ -178,7 +179,7 @@ func TestAUnitThatIsReleasedWhileItsReadinessWaitsIsNeverReady(t *testing.T) {
 	x := newScene(t)
 	a := x.running("a", 1, "")
 	x.do(func() {
-		x.unwritten = append(x.unwritten, a.attempt.machine.ID())
+		x.unwritten = append(x.unwritten, a.Attempt.Machine.ID())
 		x.end(a, txn.ReleaseAsked{})
 	})
 	x.asked = nil
@@ -223,8 +224,8 @@ func TestAUnitStartedWhenItsCommitSays(t *testing.T) {
 	sent := x.clock
 	x.clock = x.clock.Add(3 * time.Second)
 	x.answers()
-	if stored := x.stored(a); stored.Started != post.Stamp(sent) || a.record.Started != stored.Started {
-		t.Errorf("the store has %s, the leader %s, want %s", stored.Started, a.record.Started, post.Stamp(sent))
+	if stored := x.stored(a); stored.Started != post.Stamp(sent) || a.Record.Started != stored.Started {
+		t.Errorf("the store has %s, the leader %s, want %s", stored.Started, a.Record.Started, post.Stamp(sent))
 	}
 }
 
@@ -233,7 +234,7 @@ func TestAMemberShowsThatItIsFreed(t *testing.T) {
 	x := newScene(t)
 	u := x.gangOf(2, "", "")
 	x.finish(func() { x.end(u, txn.ReleaseAsked{}) })
-	freed := u.attempt.machine.Nodes()[0]
+	freed := u.Attempt.Machine.Nodes()[0]
 	x.hear(x.reply(u, grant.Tombstone))
 	x.seconds(3)
 	for i := range 2 {

@@ -21,8 +21,8 @@ import (
 
 // adoptee is the unit that a grant gets whose record is lost.
 type adoptee struct {
-	unit *unit
-	job  *job // that is made for it, or nil
+	unit *work.Unit
+	job  *work.Job // that is made for it, or nil
 	// waited: the store has the unit, in the order.
 	waited bool
 }
@@ -45,14 +45,14 @@ func (r *reconciliation) adopt(g *lost, done func(*api.Status)) {
 	l.chooseForm(u, l.formHeld(u, found))
 	l.reserveName(who)
 	a := l.chargeAdopted(u, g)
-	a.setCharges(l.quotas.Seated(u.path, a.charges))
+	a.SetCharges(l.quotas.Seated(u.Path, a.Charges))
 	_, epoch, _, _ := g.Tx.Attempt() // judged before
 	rec := record.Tx{
-		State: grant.RecordCommitted, Epoch: epoch, Unit: u.record.Path(), UnitUID: u.record.UID, Tenant: u.record.Tenant, Charges: a.charges, Alternative: u.number, Committed: r.l.post.Stamp(), CommittedMillis: r.l.post.Millis(),
+		State: grant.RecordCommitted, Epoch: epoch, Unit: u.Record.Path(), UnitUID: u.Record.UID, Tenant: u.Record.Tenant, Charges: a.Charges, Alternative: u.Number, Committed: r.l.post.Stamp(), CommittedMillis: r.l.post.Millis(),
 	}
 	key := record.TxKey(g.Tx)
 	// model: mutant NO_ABSENT_COMPARE
-	d := post.Decision{Compares: []record.Compare{record.Absent(key), record.ModRevIs(u.record.Path().Key(), u.stored)}}
+	d := post.Decision{Compares: []record.Compare{record.Absent(key), record.ModRevIs(u.Record.Path().Key(), u.Stored)}}
 	for _, id := range slices.Sorted(maps.Keys(g.holders)) {
 		d.Compares = append(d.Compares, r.registrations[id].compares(id)...)
 		index := record.NodeTx{}
@@ -64,38 +64,38 @@ func (r *reconciliation) adopt(g *lost, done func(*api.Status)) {
 		}
 		d.Ops = append(d.Ops, record.Put(record.NodeTxKey(id, g.Tx), record.MustEncode(index)))
 	}
-	written := u.record
+	written := u.Record
 	written.Phase, written.TxID, written.Started = string(api.Running), g.Tx, cmp.Or(written.Started, r.l.post.Stamp())
 	d.Ops = append(d.Ops, record.Put(key, record.MustEncode(rec)), record.Put(written.Path().Key(), record.MustEncode(written)))
-	if u.queued {
+	if u.Queued {
 		d.Ops = append(d.Ops, record.Delete(written.Order().Key()))
 	}
 	if who.job != nil {
 		job := record.JobKey(written.Namespace, written.Name)
 		d.Compares = append(d.Compares, record.Absent(job))
-		d.Ops = append(d.Ops, record.Put(job, record.MustEncode(who.job.record)))
+		d.Ops = append(d.Ops, record.Put(job, record.MustEncode(who.job.Record)))
 	}
 	d.Done = func(o txn.Outcome, rev resource.Revision, err error) {
-		if l.work.units[u.path] != u { // nobody forgets a unit while it is written: the next term loads what is true
-			l.post.End(fmt.Errorf("unit %s was forgotten while the record of %s was made again", u.path, g.Tx))
+		if l.work.Units[u.Path] != u { // nobody forgets a unit while it is written: the next term loads what is true
+			l.post.End(fmt.Errorf("unit %s was forgotten while the record of %s was made again", u.Path, g.Tx))
 			return
 		}
-		u.life.Finish(work.WriteAdoption)
-		u.queueNews.note(u.path)
+		u.Life.Finish(work.WriteAdoption)
+		u.QueueNews.Note(u.Path)
 		if o != txn.Landed {
 			l.notAdopted(who, a)
 			done(api.Errorf(409, "%s: something changed while its record was made again (%v); ask again", g.Tx, err))
 			return
 		}
-		u.readopt(a, written, rev)
-		l.census.note(u)
+		u.Readopt(a, written, rev)
+		l.census.Note(u)
 		if who.job != nil {
-			who.job.setStored(rev)
+			who.job.SetStored(rev)
 		}
 		l.adopted(a, g, r.votes(g), rev)
 		done(nil)
 	}
-	l.post.SettleCreation(post.Creating{What: u.path, UID: u.record.UID, Key: key, Mine: func(value []byte) bool {
+	l.post.SettleCreation(post.Creating{What: u.Path, UID: u.Record.UID, Key: key, Mine: func(value []byte) bool {
 		rec, err := record.Decode[record.Tx](key, value)
 		return err == nil && rec.State == grant.RecordCommitted
 	}}, d)
@@ -125,28 +125,28 @@ func membersOf(g *lost) map[resource.NodeID][]grant.Member {
 
 // chargeAdopted charges a unit that runs already: evicting nobody, and over its
 // quota if need be.
-func (l *Leader) chargeAdopted(u *unit, g *lost) *attempt {
+func (l *Leader) chargeAdopted(u *work.Unit, g *lost) *work.Attempt {
 	if short := l.judge(u); short != nil {
-		l.post.Warn("adopted_over_quota", "tx", g.Tx, "unit", u.path, "reasons", l.quotas.Reasons(short))
+		l.post.Warn("adopted_over_quota", "tx", g.Tx, "unit", u.Path, "reasons", l.quotas.Reasons(short))
 	}
-	a := newAttempt(u, sched.WithModels(slices.Clone(u.charges), l.modelsOf(u, membersOf(g))), time.Time{})
+	a := work.NewAttempt(u, sched.WithModels(slices.Clone(u.Charges), l.modelsOf(u, membersOf(g))), time.Time{})
 	l.removeConsumer(u)
-	l.quotas.Charge(g.Tx, u.record.Tenant, quota.Charge{
-		Group: a.charges[0].Group, Request: a.charges[0].Request, Members: u.Charge.Members, User: u.Charge.User, Class: u.Charge.Class, Terminating: u.Charge.Terminating,
+	l.quotas.Charge(g.Tx, u.Record.Tenant, quota.Charge{
+		Group: a.Charges[0].Group, Request: a.Charges[0].Request, Members: u.Charge.Members, User: u.Charge.User, Class: u.Charge.Class, Terminating: u.Charge.Terminating,
 	}, l.post.Now())
 	l.chargeCommitted(a)
 	l.noteCharged(a)
 	machine, _ := txn.Recover(g.Tx, txn.Found{State: grant.RecordCommitted}, nil) // until it is
-	a.setMachine(machine)
+	a.SetMachine(machine)
 	return a
 }
 
 // adopted goes on with a record as if it had been found at the election.
-func (l *Leader) adopted(a *attempt, g *lost, votes map[resource.NodeID]txn.Vote, rev resource.Revision) {
-	u := a.unit
+func (l *Leader) adopted(a *work.Attempt, g *lost, votes map[resource.NodeID]txn.Vote, rev resource.Revision) {
+	u := a.Unit
 	machine, effects := txn.Recover(g.Tx, txn.Found{State: grant.RecordCommitted, Revision: rev}, votes)
-	a.setMachine(machine)
-	a.setCommitted(rev)
+	a.SetMachine(machine)
+	a.SetCommitted(rev)
 	l.noteSeats(a)
 	l.insertAttempt(g.Tx, a)
 	for _, id := range slices.Sorted(maps.Keys(g.holders)) {
@@ -154,24 +154,24 @@ func (l *Leader) adopted(a *attempt, g *lost, votes map[resource.NodeID]txn.Vote
 			n.confirm(g.Tx, g.holders[id].Members, nil, false, l.post)
 		}
 	}
-	l.post.Warn("grant_adopted", "tx", g.Tx, "unit", u.path, "was", g.Name, "revision", int64(rev))
+	l.post.Warn("grant_adopted", "tx", g.Tx, "unit", u.Path, "was", g.Name, "revision", int64(rev))
 	l.perform(a, effects)
 	// Others may have it evicted now.
 	l.wakeAll()
 	l.growWith(u)
-	if u.life.EndAsked() { // asked for in the meantime
-		l.step(a, *u.life.Ending())
+	if u.Life.EndAsked() { // asked for in the meantime
+		l.step(a, *u.Life.Ending())
 	}
 	l.notify(u)
 }
 
 // notAdopted undoes what was prepared.
-func (l *Leader) notAdopted(who adoptee, a *attempt) {
+func (l *Leader) notAdopted(who adoptee, a *work.Attempt) {
 	l.discharge(a)
 	l.wakeAll()
 	switch u := who.unit; {
 	case who.waited:
-		if u.life.EndAsked() {
+		if u.Life.EndAsked() {
 			l.endQueued(u)
 			return
 		}
@@ -187,18 +187,18 @@ func (l *Leader) notAdopted(who adoptee, a *attempt) {
 // reserveName keeps the unit's name, and keeps it from being placed.
 func (l *Leader) reserveName(who adoptee) {
 	u := who.unit
-	u.life.Begin(work.WriteAdoption)
-	u.queueNews.note(u.path)
+	u.Life.Begin(work.WriteAdoption)
+	u.QueueNews.Note(u.Path)
 	if who.waited {
-		l.room.Remove(u.key)
+		l.room.Remove(u.Key)
 		return
 	}
-	u.setSequence(l.post.NextArrival())
+	u.SetSequence(l.post.NextArrival())
 	if who.job != nil {
-		l.work.insertJob(who.job)
+		l.work.InsertJob(who.job)
 	}
 	l.insertUnit(u)
-	l.census.note(u)
+	l.census.Note(u)
 }
 
 // adoptee is the unit that waits for the grant, or a new one with a document
@@ -208,7 +208,7 @@ func (l *Leader) adoptee(g *lost) (adoptee, *api.Status) {
 		return adoptee{unit: u, waited: true}, nil
 	}
 	if u := l.unitOf(g.Unit); u != nil {
-		return adoptee{}, api.Errorf(409, "%s: its unit %s goes on otherwise by now; ask again", g.Tx, u.path)
+		return adoptee{}, api.Errorf(409, "%s: its unit %s goes on otherwise by now; ask again", g.Tx, u.Path)
 	}
 	path, err := record.ParseUnitPath(g.Name)
 	if err != nil {
@@ -245,13 +245,13 @@ func shortTx(tx resource.TxID) string {
 // free reports whether nothing has a name, nor one of its members.
 func (l *Leader) free(namespace, name string, members int, gang bool) bool {
 	if !gang {
-		return l.work.members[namespace+"/"+name] == nil
+		return l.work.Members[namespace+"/"+name] == nil
 	}
-	if l.work.jobs[namespace+"/"+name] != nil {
+	if l.work.Jobs[namespace+"/"+name] != nil {
 		return false
 	}
 	for i := range members {
-		if l.work.members[namespace+"/"+memberOfJob(name, i)] != nil {
+		if l.work.Members[namespace+"/"+work.MemberOfJob(name, i)] != nil {
 			return false
 		}
 	}
@@ -275,14 +275,14 @@ func (l *Leader) adoptedAllocation(namespace, name string, g *lost, a resource.A
 	if status != nil {
 		return adoptee{}, status
 	}
-	u, status := newUnit(l.namespaceOf(namespace, g).Tenant, record.Unit{
+	u, status := work.NewUnit(l.namespaceOf(namespace, g).Tenant, record.Unit{
 		UID: g.Unit, Kind: record.AllocUnit, Namespace: namespace, Name: name, Phase: string(api.Pending), Members: 1, Document: document, Created: l.post.Stamp(),
 		NodeResources: namesOf(a.Counts),
 	}, doc.Spec, nil, "")
 	if status != nil {
 		return adoptee{}, api.Errorf(422, "%s: %v", g.Tx, status)
 	}
-	u.setAllocation(doc)
+	u.SetAllocation(doc)
 	return adoptee{unit: u}, nil
 }
 
@@ -305,11 +305,11 @@ func (l *Leader) adoptedJob(namespace, name string, g *lost, members []grant.Mem
 		UID: g.Unit, Kind: record.JobUnit, Namespace: namespace, Name: name, Phase: string(api.Pending), Members: len(members), Created: l.post.Stamp(),
 		NodeResources: namesOf(countsOf(members)),
 	}
-	j := newJob(doc, true, record.Job{
+	j := work.NewJob(doc, true, record.Job{
 		UID: l.post.UID("job"), Namespace: namespace, Name: name, Tenant: l.namespaceOf(namespace, g).Tenant,
 		Phase: string(api.Queued), Document: document, Units: []record.UnitPath{rec.Path()}, Created: rec.Created,
 	})
-	u, status := newUnit(l.namespaceOf(namespace, g).Tenant, rec, doc.Spec.Template.Spec, doc, "")
+	u, status := work.NewUnit(l.namespaceOf(namespace, g).Tenant, rec, doc.Spec.Template.Spec, doc, "")
 	if status != nil {
 		return adoptee{}, api.Errorf(422, "%s: %v", g.Tx, status)
 	}
@@ -318,9 +318,9 @@ func (l *Leader) adoptedJob(namespace, name string, g *lost, members []grant.Mem
 		total.Add(m.Assignment.Vector())
 	}
 	delete(total, resource.Pods) // charged by members
-	u.setRequest(total)
-	u.setJob(j)
-	j.restoreUnit(u)
+	u.SetRequest(total)
+	u.SetJob(j)
+	j.RestoreUnit(u)
 	return adoptee{unit: u, job: j}, nil
 }
 

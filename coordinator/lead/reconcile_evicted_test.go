@@ -42,8 +42,8 @@ func TestAReconciliationDoesNotEndAnEvictedUnit(t *testing.T) {
 			for len(p.questions) > 0 { // what the new leader goes on with
 				p.answer()
 			}
-			u := p.l.work.units["default/alloc/back/0"]
-			reports := outcomeWhereBack(u.attempt)
+			u := p.l.work.Units["default/alloc/back/0"]
+			reports := outcomeWhereBack(u.Attempt)
 			p.run("> n1 connects in quarantine: lost 0\n> release n1\n")
 			for len(p.questions) > 0 {
 				p.answer()
@@ -60,13 +60,13 @@ func TestAReconciliationDoesNotEndAnEvictedUnit(t *testing.T) {
 			if err != nil || rec.State != grant.RecordReleasing || rec.Evicted != (c.phase != removed) {
 				t.Errorf("the record is %s, evicted %t, error %v", rec.State, rec.Evicted, err)
 			}
-			end := p.l.endOfUnit(u.attempt)
-			got := end.record.Phase
-			if end.removed {
+			end := p.l.endOfUnit(u.Attempt)
+			got := end.Record.Phase
+			if end.Removed {
 				got = removed
 			}
-			if got != c.phase || u.attempt.machine.State() != txn.Releasing {
-				t.Errorf("the unit ends as %s, its transaction is %s, want %s", got, u.attempt.machine.State(), c.phase)
+			if got != c.phase || u.Attempt.Machine.State() != txn.Releasing {
+				t.Errorf("the unit ends as %s, its transaction is %s, want %s", got, u.Attempt.Machine.State(), c.phase)
 			}
 			if reports != c.reports {
 				t.Errorf("reports %q, want %q", reports, c.reports)

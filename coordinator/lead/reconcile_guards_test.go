@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
@@ -41,8 +42,8 @@ func TestWhatKeepsAGrantFromHavingARecord(t *testing.T) {
 	}
 	waits := func(members int) func(*play, *reconciliation) {
 		return func(p *play, _ *reconciliation) {
-			u := &unit{path: "default/job/shared/0", record: record.Unit{UID: "u-shared", Phase: string(api.Pending), Members: members}, stored: 1}
-			p.l.work.units[u.path] = u
+			u := &work.Unit{Path: "default/job/shared/0", Record: record.Unit{UID: "u-shared", Phase: string(api.Pending), Members: members}, Stored: 1}
+			p.l.work.Units[u.Path] = u
 		}
 	}
 	cases := map[string]struct {
@@ -194,9 +195,9 @@ func TestANodeIsDoneWhenItsAgentHasRegistered(t *testing.T) {
 func TestOnlyTheUnitThatCameBackIsEnded(t *testing.T) {
 	for uid, ends := range map[resource.UnitUID]bool{"u-back": true, "u-other": false} {
 		p, r := reconciling(t)
-		u := p.l.work.units["default/alloc/back/0"]
-		p.turn(func() { r.askToEnd(returned{tx: backTx, path: u.path, unit: uid}) })
-		if u.life.EndAsked() != ends {
+		u := p.l.work.Units["default/alloc/back/0"]
+		p.turn(func() { r.askToEnd(returned{tx: backTx, path: u.Path, unit: uid}) })
+		if u.Life.EndAsked() != ends {
 			t.Errorf("of %s: ends %t", uid, !ends)
 		}
 	}

@@ -263,9 +263,9 @@ func (p *play) input(line string) {
 	case line == "the client gives up":
 		p.apply(ClientGone{p.client})
 	case line == "back's owner ends it":
-		p.turn(func() { p.l.end(p.l.work.units["default/alloc/back/0"], txn.ReleaseAsked{GraceSeconds: 1}) })
+		p.turn(func() { p.l.end(p.l.work.Units["default/alloc/back/0"], txn.ReleaseAsked{GraceSeconds: 1}) })
 	case line == "lost is forgotten":
-		p.turn(func() { delete(p.l.work.units, "default/alloc/lost/0") })
+		p.turn(func() { delete(p.l.work.Units, "default/alloc/lost/0") })
 	case first == "nobody":
 		key := record.Root + strings.TrimPrefix(rest, "can read ")
 		p.put(strings.Replace(key, "lost", string(lostTx), 1), []byte("{"))

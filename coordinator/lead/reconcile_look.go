@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
@@ -149,9 +150,9 @@ func (r *reconciliation) collect() {
 func (r *reconciliation) judge() {
 	n := r.l.nodes[r.id]
 	for _, tx := range r.l.attemptsOn(r.id) {
-		a, g := r.l.work.attempts[tx], n.grants[tx]
-		if !a.machine.Undecided() && g.State.Ends() {
-			r.back = append(r.back, returned{tx: tx, path: a.unit.path, unit: a.unit.record.UID, state: a.machine.State(), outcome: outcomeWhereBack(a)})
+		a, g := r.l.work.Attempts[tx], n.grants[tx]
+		if !a.Machine.Undecided() && g.State.Ends() {
+			r.back = append(r.back, returned{tx: tx, path: a.Unit.Path, unit: a.Unit.Record.UID, state: a.Machine.State(), outcome: outcomeWhereBack(a)})
 		}
 	}
 	for _, g := range r.grants {
@@ -192,9 +193,9 @@ func (r *reconciliation) problem(g *lost) (text string, forGood bool) {
 	}
 	stored := 0
 	if u := r.l.waitingUnit(g); u != nil {
-		stored = u.record.Members
+		stored = u.Record.Members
 	} else if u := r.l.unitOf(g.Unit); u != nil { // I6: a unit is live in one transaction
-		return fmt.Sprintf("its unit %s is %s without it", u.path, u.life.Phase()), u.attempt != nil && !u.attempt.machine.Undecided()
+		return fmt.Sprintf("its unit %s is %s without it", u.Path, u.Life.Phase()), u.Attempt != nil && !u.Attempt.Machine.Undecided()
 	}
 	size, contradiction := grant.UnitMembers(stored, g.holders)
 	switch {
@@ -230,18 +231,18 @@ func (g *lost) alone() bool {
 
 // waitingUnit is the unit that the store has of a grant, if it waits for a
 // place: it was submitted before the backup and committed after it.
-func (l *Leader) waitingUnit(g *lost) *unit {
-	u := l.work.units[g.Name]
-	if u == nil || u.record.UID != g.Unit || u.stored == 0 || !u.waiting() || u.attempt != nil || u.life.IsBeingWritten() || u.adopting != "" || u.life.EndAsked() {
+func (l *Leader) waitingUnit(g *lost) *work.Unit {
+	u := l.work.Units[g.Name]
+	if u == nil || u.Record.UID != g.Unit || u.Stored == 0 || !u.Waiting() || u.Attempt != nil || u.Life.IsBeingWritten() || u.Adopting != "" || u.Life.EndAsked() {
 		return nil
 	}
 	return u
 }
 
 // unitOf is the unit with a UID, nil where there is none.
-func (l *Leader) unitOf(uid resource.UnitUID) *unit {
-	for _, u := range l.work.units {
-		if u.record.UID == uid {
+func (l *Leader) unitOf(uid resource.UnitUID) *work.Unit {
+	for _, u := range l.work.Units {
+		if u.Record.UID == uid {
 			return u
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead/post"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/grant"
@@ -49,35 +50,28 @@ func (r *reconciliation) endReturned() bool {
 // askToEnd asks for the end of a unit whose record came back, unless the unit is
 // gone by itself.
 func (r *reconciliation) askToEnd(b returned) {
-	u := r.l.work.units[b.path]
-	if u == nil || u.record.UID != b.unit {
+	u := r.l.work.Units[b.path]
+	if u == nil || u.Record.UID != b.unit {
 		return
 	}
-	if a := u.attempt; a != nil && a.leavesEvicted() { // else the unit would not wait again
-		r.l.step(a, txn.ReleaseAsked{GraceSeconds: a.notice.GraceSeconds, Reason: a.notice.Reason, Evicted: true})
+	if a := u.Attempt; a != nil && a.LeavesEvicted() { // else the unit would not wait again
+		r.l.step(a, txn.ReleaseAsked{GraceSeconds: a.Notice.GraceSeconds, Reason: a.Notice.Reason, Evicted: true})
 		return
 	}
 	asked := txn.ReleaseAsked{GraceSeconds: int64(r.grace / time.Second), Reason: storeRestored}
-	if u.job == nil {
+	if u.Job == nil {
 		r.l.end(u, asked)
 		return
 	}
-	r.await(func(done func(*api.Status)) { r.l.cancelJob(u.job, cancellationOf(asked), done) })
-}
-
-// leavesEvicted reports whether a durable eviction ends the attempt, for no
-// preemptor, and its owner has not asked for the end of the unit: the unit waits
-// again, or stays to be seen.
-func (a *attempt) leavesEvicted() bool {
-	return a.notice != nil && a.machine.By() == "" && !a.unit.life.EndAsked()
+	r.await(func(done func(*api.Status)) { r.l.cancelJob(u.Job, cancellationOf(asked), done) })
 }
 
 // outcomeWhereBack says what the reconciliation does to a unit whose record came back.
-func outcomeWhereBack(a *attempt) string {
+func outcomeWhereBack(a *work.Attempt) string {
 	switch {
-	case a.machine.State() >= txn.Releasing:
+	case a.Machine.State() >= txn.Releasing:
 		return "its release goes on"
-	case a.leavesEvicted():
+	case a.LeavesEvicted():
 		return "its eviction goes on"
 	}
 	return "ended: " + storeRestored
@@ -86,8 +80,8 @@ func outcomeWhereBack(a *attempt) string {
 // isReleasing reports whether the release of a transaction that was committed is
 // durable.
 func (l *Leader) isReleasing(tx resource.TxID) bool {
-	a := l.work.attempts[tx]
-	return a == nil || a.machine.State() >= txn.Releasing
+	a := l.work.Attempts[tx]
+	return a == nil || a.Machine.State() >= txn.Releasing
 }
 
 // disown decides that a grant without a record never gets one, on no node.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/grant"
@@ -12,7 +13,7 @@ import (
 )
 
 // runningGang is a job whose members run on a node each.
-func runningGang(b *testing.B, members int) (*Leader, *job) {
+func runningGang(b *testing.B, members int) (*Leader, *work.Job) {
 	b.Helper()
 	l := newScene(b).Leader
 	nodes := make([]resource.NodeID, members)
@@ -24,9 +25,9 @@ func runningGang(b *testing.B, members int) (*Leader, *job) {
 	for i, n := range nodes {
 		machine.Step(txn.Voted{Node: n, Vote: txn.Vote{Revision: 1, Members: []grant.Member{{Index: i}}}})
 	}
-	j := &job{record: record.Job{Namespace: "default", Name: "gang"}, doc: &api.Job{}}
-	u := &unit{record: record.Unit{Name: "gang", Phase: string(api.Running), Members: members}, job: j, attempt: &attempt{machine: machine}}
-	j.units = []*unit{u}
+	j := &work.Job{Record: record.Job{Namespace: "default", Name: "gang"}, Doc: &api.Job{}}
+	u := &work.Unit{Record: record.Unit{Name: "gang", Phase: string(api.Running), Members: members}, Job: j, Attempt: &work.Attempt{Machine: machine}}
+	j.Units = []*work.Unit{u}
 	return l, j
 }
 

@@ -4,6 +4,7 @@ import (
 	"github.com/musterd/muster/coordinator/ceiling"
 	"github.com/musterd/muster/coordinator/lead/desk"
 	"github.com/musterd/muster/coordinator/lead/post"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/record"
 )
 
@@ -40,7 +41,7 @@ func (l *Leader) serve(in ClientRequest) {
 }
 
 // changesOf is the name by which calls wait for changes of a unit.
-func changesOf(u *unit) desk.Subject { return desk.Subject(u.record.UID) }
+func changesOf(u *work.Unit) desk.Subject { return desk.Subject(u.Record.UID) }
 
 // AskedBy is a change that a person asks for: the entry of the change is written with
 // it.

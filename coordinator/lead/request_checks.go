@@ -3,6 +3,7 @@ package lead
 import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead/edit"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/txn"
 )
 
@@ -20,23 +21,23 @@ func releaseFor(o api.DeleteOptions) txn.ReleaseAsked {
 
 // checkAllocation refuses a change of an allocation that is not the one, or not
 // at the version, that the change is for.
-func checkAllocation(u *unit, p *api.Preconditions) *api.Status {
+func checkAllocation(u *work.Unit, p *api.Preconditions) *api.Status {
 	if p == nil {
 		return nil
 	}
-	if status := (api.Preconditions{UID: p.UID}).Check("allocation "+u.record.Name, api.ObjectMeta{UID: string(u.record.UID)}); status != nil {
+	if status := (api.Preconditions{UID: p.UID}).Check("allocation "+u.Record.Name, api.ObjectMeta{UID: string(u.Record.UID)}); status != nil {
 		return status
 	}
-	return edit.AtVersion("allocation", u.record.Name, p.ResourceVersion, u.stored, u.version())
+	return edit.AtVersion("allocation", u.Record.Name, p.ResourceVersion, u.Stored, u.Version())
 }
 
 // checkJob is the same of a job.
-func checkJob(j *job, p *api.Preconditions) *api.Status {
+func checkJob(j *work.Job, p *api.Preconditions) *api.Status {
 	if p == nil {
 		return nil
 	}
-	if status := (api.Preconditions{UID: p.UID}).Check("job "+j.record.Name, api.ObjectMeta{UID: j.record.UID}); status != nil {
+	if status := (api.Preconditions{UID: p.UID}).Check("job "+j.Record.Name, api.ObjectMeta{UID: j.Record.UID}); status != nil {
 		return status
 	}
-	return edit.AtVersion("job", j.record.Name, p.ResourceVersion, j.stored, j.version())
+	return edit.AtVersion("job", j.Record.Name, p.ResourceVersion, j.Stored, j.Version())
 }

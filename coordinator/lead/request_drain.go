@@ -6,6 +6,7 @@ import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead/desk"
 	"github.com/musterd/muster/coordinator/lead/post"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
@@ -25,8 +26,8 @@ const drainPatience = time.Minute
 
 // occupant is a unit with members on a node that is drained.
 type occupant struct {
-	unit    *unit
-	attempt *attempt
+	unit    *work.Unit
+	attempt *work.Attempt
 	members int
 }
 
@@ -51,8 +52,8 @@ func (r DrainNode) serve(l *Leader, c *desk.Call) {
 			r.Notice.Reason = record.DrainedFor(r.Notice.Reason, person)
 		}
 		for _, at := range left {
-			at.attempt.setDrained(r.Node)
-			if at.unit.attempt == at.attempt {
+			at.attempt.SetDrained(r.Node)
+			if at.unit.Attempt == at.attempt {
 				l.evict(at.unit, r.Notice)
 			}
 		}
@@ -63,7 +64,7 @@ func (r DrainNode) serve(l *Leader, c *desk.Call) {
 // isNew reports whether the drain of a node has not counted the members yet: they
 // have come since it began. What a leader before this one counted has notice.
 func (o occupant) isNew(node resource.NodeID) bool {
-	return !o.attempt.drained[node] && o.attempt.notice == nil && o.unit.phase() != api.Terminating
+	return !o.attempt.Drained[node] && o.attempt.Notice == nil && o.unit.Phase() != api.Terminating
 }
 
 // occupants are the units with members on a node; coming is the number of the
@@ -71,13 +72,13 @@ func (o occupant) isNew(node resource.NodeID) bool {
 // commit may be on its way.
 func (l *Leader) occupants(node resource.NodeID) (on []occupant, coming int) {
 	for _, tx := range l.attemptsOn(node) {
-		a := l.work.attempts[tx]
-		if a.machine.Undecided() {
-			coming += len(a.requests[node])
+		a := l.work.Attempts[tx]
+		if a.Machine.Undecided() {
+			coming += len(a.Requests[node])
 			continue
 		}
-		vote, _ := a.machine.Vote(node)
-		on = append(on, occupant{a.unit, a, len(vote.Members)})
+		vote, _ := a.Machine.Vote(node)
+		on = append(on, occupant{a.Unit, a, len(vote.Members)})
 	}
 	return on, coming
 }

@@ -1,8 +1,6 @@
 package lead
 
 import (
-	"slices"
-
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead/desk"
 	"github.com/musterd/muster/coordinator/quota"
@@ -67,7 +65,7 @@ func (r ExplainJob) serve(l *Leader, c *desk.Call) {
 		c.Answer(nil, status)
 		return
 	}
-	c.Answer(l.explain(j.firstWaiting(), r.Asked), nil)
+	c.Answer(l.explain(j.FirstWaiting(), r.Asked), nil)
 }
 
 func (r TryAllocation) serve(l *Leader, c *desk.Call) {
@@ -94,22 +92,17 @@ func (l *Leader) trySubmission(s *submission, status *api.Status, asked Asked) (
 		return nil, status
 	}
 	delete(l.fates.marked, u) // it is forgotten
-	u.life.Restore(api.Pending)
-	u.setSequence(l.post.Behind()) // behind all others
+	u.Life.Restore(api.Pending)
+	u.SetSequence(l.post.Behind()) // behind all others
 	x := l.explain(u, asked)
 	l.removeConsumer(u) // which the snapshot has, if any
 	x.dry = true
 	return x, nil
 }
 
-// firstWaiting is the first unit that waits, else the first.
-func (j *job) firstWaiting() *unit {
-	return j.units[max(0, slices.IndexFunc(j.units, (*unit).waiting))]
-}
-
 func (r ExplainQuota) serve(l *Leader, c *desk.Call) {
-	if j := l.work.jobs[r.Namespace+"/"+r.Name]; j != nil {
-		c.Answer(l.quotaExplanation(j.firstWaiting()), nil)
+	if j := l.work.Jobs[r.Namespace+"/"+r.Name]; j != nil {
+		c.Answer(l.quotaExplanation(j.FirstWaiting()), nil)
 		return
 	}
 	u, _, status := l.member(r.Namespace, r.Name)

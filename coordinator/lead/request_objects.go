@@ -53,13 +53,13 @@ func (l judged) Owner(namespace string) resource.TenantID { return l.namespace(n
 // Contents counts the objects of a namespace. The members of a job count with the job.
 func (l judged) Contents(namespace string) edit.Contents {
 	var c edit.Contents
-	for _, u := range l.work.units {
-		if u.record.Namespace == namespace && u.job == nil {
+	for _, u := range l.work.Units {
+		if u.Record.Namespace == namespace && u.Job == nil {
 			c.Allocations++
 		}
 	}
-	for _, j := range l.work.jobs {
-		if j.record.Namespace == namespace {
+	for _, j := range l.work.Jobs {
+		if j.Record.Namespace == namespace {
 			c.Jobs++
 		}
 	}
@@ -104,8 +104,8 @@ func (l judged) UserOf(name resource.Name) string {
 		}
 	}
 	first := ""
-	for path, u := range l.work.units {
-		if u.asksFor(name) && (first == "" || path < first) {
+	for path, u := range l.work.Units {
+		if u.AsksFor(name) && (first == "" || path < first) {
 			first = path
 		}
 	}

@@ -43,8 +43,8 @@ func (r PatchAllocation) serve(l *Leader, c *desk.Call) {
 	case status != nil:
 		c.Answer(nil, status)
 		return
-	case u.job != nil:
-		c.Answer(nil, api.Errorf(409, "allocation %s is a member of job %s: change the job", r.Name, u.record.Name).Because(api.FailedPrecondition))
+	case u.Job != nil:
+		c.Answer(nil, api.Errorf(409, "allocation %s is a member of job %s: change the job", r.Name, u.Record.Name).Because(api.FailedPrecondition))
 		return
 	}
 	c.AnswerBy(patchPatience, func() {
@@ -52,19 +52,19 @@ func (r PatchAllocation) serve(l *Leader, c *desk.Call) {
 	})
 	c.Wait(changesOf(u), func() bool {
 		switch {
-		case u.life.Gone():
+		case u.Life.Gone():
 			c.Answer(nil, NotFound("allocation", r.Namespace, r.Name))
-		case u.life.EndAsked() || u.life.Phase() == work.Closing && !u.record.Requeues:
+		case u.Life.EndAsked() || u.Life.Phase() == work.Closing && !u.Record.Requeues:
 			c.Answer(nil, api.Errorf(409, "allocation %s is ending: it stays as it is", r.Name).Because(api.FailedPrecondition))
-		case !u.isAtRest():
-			if !r.Patch.Suspends() || u.attempt == nil {
+		case !u.IsAtRest():
+			if !r.Patch.Suspends() || u.Attempt == nil {
 				return false
 			}
 			if status := checkAllocation(u, &r.Patch.Preconditions); status != nil {
 				c.Answer(nil, status)
 				return true
 			}
-			l.step(u.attempt, txn.BudgetSpent{}) // it would have to give the place back
+			l.step(u.Attempt, txn.BudgetSpent{}) // it would have to give the place back
 			return false
 		default:
 			l.patchUnit(c, u, r.Patch)
@@ -76,60 +76,60 @@ func (r PatchAllocation) serve(l *Leader, c *desk.Call) {
 // patchUnit changes the document of an allocation at rest. The document to be
 // written is the new one at once, so that a Txn which is made meanwhile keeps it;
 // the shown one changes when the store has it.
-func (l *Leader) patchUnit(c *desk.Call, u *unit, p api.WorkPatch) {
+func (l *Leader) patchUnit(c *desk.Call, u *work.Unit, p api.WorkPatch) {
 	if status := checkAllocation(u, &p.Preconditions); status != nil {
 		c.Answer(nil, status)
 		return
 	}
-	raw, doc, status := p.PatchedAllocation(u.record.Document, u.allocation, u.record.Admitted.Fill)
-	moves := status == nil && doc.Spec.Queue != u.allocation.Spec.Queue
-	if moves && u.group != nil {
-		status = api.Errorf(409, "allocation %s is a member of group %s: all members of a group wait in one queue, %s; submit the group anew", u.record.Name, u.group.id, u.record.Queue).Because(api.FailedPrecondition)
+	raw, doc, status := p.PatchedAllocation(u.Record.Document, u.Allocation, u.Record.Admitted.Fill)
+	moves := status == nil && doc.Spec.Queue != u.Allocation.Spec.Queue
+	if moves && u.Group != nil {
+		status = api.Errorf(409, "allocation %s is a member of group %s: all members of a group wait in one queue, %s; submit the group anew", u.Record.Name, u.Group.Id, u.Record.Queue).Because(api.FailedPrecondition)
 	}
-	if status == nil && moves && !u.waiting() {
-		status = isPlaced("allocation "+u.record.Name, u)
+	if status == nil && moves && !u.Waiting() {
+		status = isPlaced("allocation "+u.Record.Name, u)
 	}
 	if to := ""; status == nil && moves {
-		if to = l.queueOf(u.record.Namespace, doc.Spec.Queue); to != u.record.Queue {
-			status = l.refusesEntry(u.record.Namespace, to, doc.Spec.Queue != "", u.record.Members, u.record.Members)
+		if to = l.queueOf(u.Record.Namespace, doc.Spec.Queue); to != u.Record.Queue {
+			status = l.refusesEntry(u.Record.Namespace, to, doc.Spec.Queue != "", u.Record.Members, u.Record.Members)
 		}
 	}
 	if status == nil {
-		status = l.hasRoomFor(u.record.Namespace, changed(u, raw, doc).Minus(countedUse(u)))
+		status = l.hasRoomFor(u.Record.Namespace, changed(u, raw, doc).Minus(work.CountedUse(u)))
 	}
 	if status != nil {
 		c.Answer(nil, status)
 		return
 	}
 	c.Begin()
-	former := u.record.Document
+	former := u.Record.Document
 	l.setDocument(u, raw, doc)
-	u.life.Begin(work.WriteChange)
+	u.Life.Begin(work.WriteChange)
 	l.offer(u) // which holds a unit that waits
-	key, unit := u.record.Path().Key(), u.record
-	d := post.Decision{Compares: []record.Compare{record.ModRevIs(key, u.stored)}}
+	key, unit := u.Record.Path().Key(), u.Record
+	d := post.Decision{Compares: []record.Compare{record.ModRevIs(key, u.Stored)}}
 	if moves {
 		unit.Queue = l.queueOf(unit.Namespace, doc.Spec.Queue)
-		d.Ops = u.movingOps(unit)
+		d.Ops = u.MovingOps(unit)
 	}
 	d.Ops = append(d.Ops, record.Put(key, record.MustEncode(unit)))
 	isMine := post.Wrote(key, func(rec record.Unit) bool { return rec.UID == unit.UID && bytes.Equal(rec.Document, unit.Document) })
 	finish := func(landed bool, rev resource.Revision, err error) {
-		u.life.Finish(work.WriteChange)
+		u.Life.Finish(work.WriteChange)
 		switch {
 		case landed:
-			u.keepDocument(doc, rev)
-			l.census.note(u)
+			u.KeepDocument(doc, rev)
+			l.census.Note(u)
 			l.occupancy.noteUnit(u) // rules of other units may see other labels
-			if moves && u.queued {
-				u.setQueue(unit.Queue, rev)
+			if moves && u.Queued {
+				u.SetQueue(unit.Queue, rev)
 			}
 			c.Answer(l.allocation(u, 0), nil)
-		case u.life.Gone():
-			c.Answer(nil, NotFound("allocation", u.record.Namespace, u.record.Name))
+		case u.Life.Gone():
+			c.Answer(nil, NotFound("allocation", u.Record.Namespace, u.Record.Name))
 		default:
-			l.setDocument(u, former, u.allocation)
-			c.Answer(nil, refusal.NotTaken("allocation "+u.record.Name, "change", err))
+			l.setDocument(u, former, u.Allocation)
+			c.Answer(nil, refusal.NotTaken("allocation "+u.Record.Name, "change", err))
 		}
 		l.goOn(u)
 	}
@@ -146,21 +146,21 @@ func (l *Leader) patchUnit(c *desk.Call, u *unit, p api.WorkPatch) {
 }
 
 // setDocument takes over the document that is to be written with an allocation.
-func (l *Leader) setDocument(u *unit, raw []byte, doc *api.Allocation) {
-	u.setDocument(raw)
-	l.census.set(u, count.OfUnit(&u.record, doc))
+func (l *Leader) setDocument(u *work.Unit, raw []byte, doc *api.Allocation) {
+	u.SetDocument(raw)
+	l.census.Set(u, count.OfUnit(&u.Record, doc))
 }
 
 // changed is the use of an allocation with another document.
-func changed(u *unit, raw []byte, doc *api.Allocation) count.Use {
-	rec := u.record
+func changed(u *work.Unit, raw []byte, doc *api.Allocation) count.Use {
+	rec := u.Record
 	rec.Document = raw
 	return count.OfUnit(&rec, doc)
 }
 
 // isPlaced refuses to change the queue of a unit that does not wait.
-func isPlaced(object string, u *unit) *api.Status {
-	return api.Errorf(409, "%s is %s: spec.queue can change only while the whole object waits; suspend it first, or submit it anew", object, u.phase()).Because(api.FailedPrecondition)
+func isPlaced(object string, u *work.Unit) *api.Status {
+	return api.Errorf(409, "%s is %s: spec.queue can change only while the whole object waits; suspend it first, or submit it anew", object, u.Phase()).Because(api.FailedPrecondition)
 }
 
 // queueOf is the queue of work in a namespace that names a queue, "" for none.
@@ -168,21 +168,8 @@ func (l *Leader) queueOf(namespace, named string) string {
 	return cmp.Or(named, l.namespace(namespace).DefaultQueue, api.DefaultQueue)
 }
 
-// movingOps are the writes that give a waiting unit its place in the queue of a
-// record. The place among the units of all queues stays.
-func (u *unit) movingOps(to record.Unit) []record.Op {
-	from, at := u.record.Order().Key(), to.Order().Key()
-	if !u.queued || from == at {
-		return nil
-	}
-	return []record.Op{
-		record.Delete(from),
-		record.Put(at, record.MustEncode(record.Order{UnitUID: u.record.UID, Waiting: u.told.waiting})),
-	}
-}
-
 func (r PatchJob) serve(l *Leader, c *desk.Call) {
 	l.changeNamedJob(c, r.Namespace, r.Name,
-		func(j *job) (*jobChange, *unit, *api.Status) { return l.changeOfJob(j, r.Patch) },
+		func(j *work.Job) (*jobChange, *work.Unit, *api.Status) { return l.changeOfJob(j, r.Patch) },
 		func(done *jobChange) any { return l.jobObject(done.job) })
 }

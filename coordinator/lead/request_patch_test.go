@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead/post"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/grant"
@@ -23,9 +24,9 @@ func (x *scene) patches(name, value string) {
 }
 
 // storedTeam is the label in the store, "" where the unit is not there.
-func (x *scene) storedTeam(u *unit) string {
+func (x *scene) storedTeam(u *work.Unit) string {
 	x.t.Helper()
-	key := u.record.Path().Key()
+	key := u.Record.Path().Key()
 	kv, found, _, err := x.kv.Get(x.t.Context(), key)
 	if err != nil {
 		x.t.Fatal(err)
@@ -68,89 +69,89 @@ func (x *scene) answered() string {
 
 func TestLabelsChangeWhereverAnAllocationIs(t *testing.T) {
 	for name, c := range map[string]struct {
-		lead func(*scene) *unit
+		lead func(*scene) *work.Unit
 		want string // answered, once the store has
 		kept string // in the store at the end
 	}{
-		"it waits": {func(x *scene) *unit {
+		"it waits": {func(x *scene) *work.Unit {
 			u := x.accepted("a", 9, "")
 			x.patches("a", "ml")
 			return u
 		}, "ml", "ml"},
-		"it runs": {func(x *scene) *unit {
+		"it runs": {func(x *scene) *work.Unit {
 			u := x.running("a", 1, "")
 			x.patches("a", "ml")
 			return u
 		}, "ml", "ml"},
-		"it is just being placed": {func(x *scene) *unit {
+		"it is just being placed": {func(x *scene) *work.Unit {
 			u := x.submit("a", 1, "")
 			x.patches("a", "ml")
 			x.says(u, grant.Reserved)
 			return u
 		}, "ml", "ml"},
-		"it is deleted before the store has answered, and waits": {func(x *scene) *unit {
+		"it is deleted before the store has answered, and waits": {func(x *scene) *work.Unit {
 			u := x.accepted("a", 9, "")
 			x.patches("a", "ml")
 			x.give(ClientRequest{1, DeleteAllocation{Namespace: "default", Name: "a"}})
 			return u
 		}, "ml", ""},
-		"it is deleted before the store has answered, and runs": {func(x *scene) *unit {
+		"it is deleted before the store has answered, and runs": {func(x *scene) *work.Unit {
 			u := x.running("a", 1, "")
 			x.patches("a", "ml")
 			x.give(ClientRequest{1, DeleteAllocation{Namespace: "default", Name: "a"}})
 			return u
 		}, "ml", "ml"},
-		"the Txn of its deletion is first": {func(x *scene) *unit {
+		"the Txn of its deletion is first": {func(x *scene) *work.Unit {
 			u := x.running("a", 1, "")
 			x.patches("a", "ml")
 			x.give(ClientRequest{1, DeleteAllocation{Namespace: "default", Name: "a"}})
 			x.asked[0], x.asked[1] = x.asked[1], x.asked[0]
 			return u
 		}, "ml", "ml"},
-		"it is evicted before the store has answered": {func(x *scene) *unit {
+		"it is evicted before the store has answered": {func(x *scene) *work.Unit {
 			u := x.running("a", 1, "")
 			x.patches("a", "ml")
 			x.give(ClientRequest{1, EvictUnit{EvictOptions{Namespace: "default", Name: "a"}, txn.EvictAsked{GraceSeconds: 1, Reason: "test"}}})
 			x.asked[0], x.asked[1] = x.asked[1], x.asked[0]
 			return u
 		}, "ml", "ml"},
-		"the answer of the store is lost, and the change landed": {func(x *scene) *unit {
+		"the answer of the store is lost, and the change landed": {func(x *scene) *work.Unit {
 			u := x.running("a", 1, "")
 			x.patches("a", "ml")
 			x.loses(true)
 			return u
 		}, "ml", "ml"},
-		"the answer of the store is lost, and the change did not land": {func(x *scene) *unit {
+		"the answer of the store is lost, and the change did not land": {func(x *scene) *work.Unit {
 			u := x.running("a", 1, "")
 			x.patches("a", "ml")
 			x.loses(false)
 			return u
 		}, "ml", "ml"},
-		"another has written the unit": {func(x *scene) *unit {
+		"another has written the unit": {func(x *scene) *work.Unit {
 			u := x.running("a", 1, "")
 			x.patches("a", "ml")
-			x.put(u.record.Path().Key(), record.MustEncode(func() record.Unit { r := u.record; r.Document = []byte(`{"metadata":{"name":"a"}}`); return r }()))
+			x.put(u.Record.Path().Key(), record.MustEncode(func() record.Unit { r := u.Record; r.Document = []byte(`{"metadata":{"name":"a"}}`); return r }()))
 			return u
 		}, "503", ""},
-		"another unit has its name and its document": {func(x *scene) *unit {
+		"another unit has its name and its document": {func(x *scene) *work.Unit {
 			u := x.running("a", 1, "")
 			x.patches("a", "ml")
-			x.put(u.record.Path().Key(), record.MustEncode(func() record.Unit { r := u.record; r.UID = "u-other"; return r }()))
+			x.put(u.Record.Path().Key(), record.MustEncode(func() record.Unit { r := u.Record; r.UID = "u-other"; return r }()))
 			return u
 		}, "503", "ml"},
-		"two changes at once": {func(x *scene) *unit {
+		"two changes at once": {func(x *scene) *work.Unit {
 			u := x.running("a", 1, "")
 			x.give(ClientRequest{1, PatchAllocation{"default", "a", team("first")}})
 			x.patches("a", "ml")
 			return u
 		}, "ml", "ml"},
-		"it is ending": {func(x *scene) *unit {
+		"it is ending": {func(x *scene) *work.Unit {
 			u := x.running("a", 1, "")
 			x.give(ClientRequest{1, DeleteAllocation{Namespace: "default", Name: "a"}})
 			x.patches("a", "ml")
 			return u
 		}, "409", ""},
-		"another version is meant": {func(x *scene) *unit {
+		"another version is meant": {func(x *scene) *work.Unit {
 			u := x.running("a", 1, "")
 			p := team("ml")
 			p.ResourceVersion = "1"
@@ -158,13 +159,13 @@ func TestLabelsChangeWhereverAnAllocationIs(t *testing.T) {
 			x.ask(PatchAllocation{"default", "a", p})
 			return u
 		}, "409", ""},
-		"it is a job's member": {func(x *scene) *unit {
+		"it is a job's member": {func(x *scene) *work.Unit {
 			u := x.submitJob("j", 2, 1)
 			x.answers()
 			x.patches("j-0", "ml")
 			return u
 		}, "409", "-"},
-		"it does not exist": {func(x *scene) *unit {
+		"it does not exist": {func(x *scene) *work.Unit {
 			x.patches("none", "ml")
 			return nil
 		}, "404", "-"},
@@ -196,7 +197,7 @@ func TestAChangeOfLabelsIsAnsweredWhenItIsDurable(t *testing.T) {
 	if got := x.answered(); got != "" {
 		t.Errorf("answered %q before the store has", got)
 	}
-	if got := x.allocation(x.work.units["default/alloc/a/0"], 0).Metadata.Labels["team"]; got != "" {
+	if got := x.allocation(x.work.Units["default/alloc/a/0"], 0).Metadata.Labels["team"]; got != "" {
 		t.Errorf("the label %q is shown before the store has it", got)
 	}
 	if got, want := x.compares(), "units/default/alloc/a/0 unchanged"; got != want {
@@ -218,8 +219,8 @@ func TestALabelledAllocationThatWaitsIsPlacedLater(t *testing.T) {
 	x.answers()
 	x.settles(first, grant.Tombstone)
 	x.settles(u, grant.Reserved)
-	if u.phase() != api.Running || x.storedTeam(u) != "ml" || second.phase() != api.Running {
-		t.Errorf("it is %s with the label %q", u.phase(), x.storedTeam(u))
+	if u.Phase() != api.Running || x.storedTeam(u) != "ml" || second.Phase() != api.Running {
+		t.Errorf("it is %s with the label %q", u.Phase(), x.storedTeam(u))
 	}
 }
 
@@ -231,7 +232,7 @@ func TestLabelsOfAJobChange(t *testing.T) {
 	x.settles(u, grant.Reserved)
 	x.pass(0) // until the next alarm
 	x.answers()
-	if got := x.answered(); got != "ml" || u.job.doc.Metadata.Labels["team"] != "ml" {
+	if got := x.answered(); got != "ml" || u.Job.Doc.Metadata.Labels["team"] != "ml" {
 		t.Errorf("answered %q", got)
 	}
 	if got := x.allocation(u, 0).Metadata.Labels["team"]; got != "ml" {
@@ -246,8 +247,8 @@ func TestLabelsOfAJobChange(t *testing.T) {
 	x.settles(u, grant.Tombstone)
 	x.pass(0) // until the next alarm
 	x.answers()
-	if got := x.answered(); got != "other" || x.work.jobs["default/j"] != nil {
-		t.Errorf("answered %q, and the job that was deleted meanwhile is there: %t", got, x.work.jobs["default/j"] != nil)
+	if got := x.answered(); got != "other" || x.work.Jobs["default/j"] != nil {
+		t.Errorf("answered %q, and the job that was deleted meanwhile is there: %t", got, x.work.Jobs["default/j"] != nil)
 	}
 	x.clear()
 	x.ask(PatchJob{"default", "j", team("ml")})
@@ -267,13 +268,13 @@ func TestAChangeToTheValueThatIsThereLandsOnce(t *testing.T) {
 			u := x.running("a", 1, "")
 			x.patches("a", "red")
 			x.answers()
-			before := u.stored
+			before := u.Stored
 			x.patches("a", "red")
 			x.loses(lands)
 			x.answers()
-			_, kv := storedAs[record.Unit](x, u.record.Path().Key())
-			if x.answered() != "red" || u.stored != kv.ModRev || kv.ModRev <= before {
-				t.Errorf("answer %q; the key was at %d and is at %d, for the leader at %d; want it written", x.answered(), before, kv.ModRev, u.stored)
+			_, kv := storedAs[record.Unit](x, u.Record.Path().Key())
+			if x.answered() != "red" || u.Stored != kv.ModRev || kv.ModRev <= before {
+				t.Errorf("answer %q; the key was at %d and is at %d, for the leader at %d; want it written", x.answered(), before, kv.ModRev, u.Stored)
 			}
 		})
 	}

@@ -3,6 +3,7 @@ package lead
 import (
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead/desk"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/resource"
 )
 
@@ -25,12 +26,12 @@ type bulk struct {
 
 func (r ReleaseAllocations) serve(l *Leader, c *desk.Call) {
 	b := &bulk{result: api.BulkRelease{DryRun: r.DryRun}, freed: resource.Vector{}, forms: api.Forms{}}
-	var leaving []*unit
+	var leaving []*work.Unit
 	for _, name := range r.Names {
 		u, _, status := l.member(r.Namespace, name)
 		switch {
-		case status != nil || u.stored == 0 || u.life.EndAsked(): // it has gone meanwhile, or its end was asked for
-		case u.job != nil:
+		case status != nil || u.Stored == 0 || u.Life.EndAsked(): // it has gone meanwhile, or its end was asked for
+		case u.Job != nil:
 			b.fail(name, inJob(name, u))
 		default:
 			leaving = append(leaving, u)
@@ -38,7 +39,7 @@ func (r ReleaseAllocations) serve(l *Leader, c *desk.Call) {
 	}
 	if r.DryRun {
 		for _, u := range leaving {
-			b.release(u, u.holding())
+			b.release(u, u.Holding())
 		}
 		c.Answer(b.answer(), nil)
 		return
@@ -48,9 +49,9 @@ func (r ReleaseAllocations) serve(l *Leader, c *desk.Call) {
 	}
 	holding := make([]resource.Vector, len(leaving)) // before their ends
 	for i, u := range leaving {
-		holding[i] = u.holding()
+		holding[i] = u.Holding()
 		if r.Options.PropagationPolicy == api.Background {
-			u.hide()
+			u.Hide()
 		}
 		l.end(u, releaseFor(r.Options))
 	}
@@ -59,7 +60,7 @@ func (r ReleaseAllocations) serve(l *Leader, c *desk.Call) {
 
 // releaseNext waits until the ends of the units that are left are durable, one
 // after the other.
-func (l *Leader) releaseNext(c *desk.Call, b *bulk, left []*unit, holding []resource.Vector) {
+func (l *Leader) releaseNext(c *desk.Call, b *bulk, left []*work.Unit, holding []resource.Vector) {
 	if len(left) == 0 {
 		c.Answer(b.answer(), nil)
 		return
@@ -67,9 +68,9 @@ func (l *Leader) releaseNext(c *desk.Call, b *bulk, left []*unit, holding []reso
 	u := left[0]
 	c.Wait(changesOf(u), func() bool {
 		switch {
-		case !u.life.EndAsked():
-			b.fail(u.record.Name, notDeleted(u.record.Name))
-		case !u.life.Gone() && !u.life.EndDurable():
+		case !u.Life.EndAsked():
+			b.fail(u.Record.Name, notDeleted(u.Record.Name))
+		case !u.Life.Gone() && !u.Life.EndDurable():
 			return false
 		default:
 			b.release(u, holding[0])
@@ -79,23 +80,15 @@ func (l *Leader) releaseNext(c *desk.Call, b *bulk, left []*unit, holding []reso
 	})
 }
 
-// holding are the amounts that a unit holds now; none while it waits.
-func (u *unit) holding() resource.Vector {
-	if u.attempt == nil || u.attempt.machine.Undecided() {
-		return nil
-	}
-	return u.Charge.Request
-}
-
 // release counts a unit that ends, and the amounts that it held.
-func (b *bulk) release(u *unit, held resource.Vector) {
+func (b *bulk) release(u *work.Unit, held resource.Vector) {
 	b.result.Released++
 	if len(b.result.Allocations) < api.MaxReleasedNames {
-		b.result.Allocations = append(b.result.Allocations, u.record.Name)
+		b.result.Allocations = append(b.result.Allocations, u.Record.Name)
 	}
 	b.freed.Add(held)
-	if held != nil && u.allocation != nil {
-		b.forms.Note(held, u.allocation.Spec.Resources.Requests)
+	if held != nil && u.Allocation != nil {
+		b.forms.Note(held, u.Allocation.Spec.Resources.Requests)
 	}
 }
 
@@ -113,8 +106,8 @@ func (b *bulk) answer() *api.BulkRelease {
 }
 
 // inJob refuses the end of one member of a job.
-func inJob(name string, u *unit) *api.Status {
-	return api.Errorf(409, "allocation %s is a member of job %s; cancel or delete the job", name, u.record.Name).Because(api.FailedPrecondition)
+func inJob(name string, u *work.Unit) *api.Status {
+	return api.Errorf(409, "allocation %s is a member of job %s; cancel or delete the job", name, u.Record.Name).Because(api.FailedPrecondition)
 }
 
 // notDeleted says that the store did not take a deletion.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead/desk"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/txn"
 )
 
@@ -78,14 +79,14 @@ func (l *Leader) submitFor(c *desk.Call, s *submission, wait time.Duration) {
 	expired := wait <= 0
 	settled := func() bool {
 		switch {
-		case u.err != nil:
-			c.Answer(nil, u.err)
-		case u.create == nil && (expired || u.life.Gone() || !unitWaiting(u) || u.isSuspended()): // the store holds it
-			made := Created{Repeated: repeated, Warnings: append(u.warningsOf(), l.dependencyWarnings(u.job)...)}
-			if u.job == nil {
+		case u.Err != nil:
+			c.Answer(nil, u.Err)
+		case u.Create == nil && (expired || u.Life.Gone() || !work.UnitWaiting(u) || u.IsSuspended()): // the store holds it
+			made := Created{Repeated: repeated, Warnings: append(u.WarningsOf(), l.dependencyWarnings(u.Job)...)}
+			if u.Job == nil {
 				made.Allocation = l.allocation(u, 0)
 			} else {
-				made.Job = l.jobObject(u.job)
+				made.Job = l.jobObject(u.Job)
 			}
 			c.Answer(made, nil)
 		default:
@@ -112,7 +113,7 @@ func (r DeleteAllocation) serve(l *Leader, c *desk.Call) {
 	case status != nil:
 		c.Answer(nil, status)
 		return
-	case u.job != nil:
+	case u.Job != nil:
 		c.Answer(nil, inJob(r.Name, u))
 		return
 	}
@@ -120,9 +121,9 @@ func (r DeleteAllocation) serve(l *Leader, c *desk.Call) {
 		c.Answer(nil, status)
 		return
 	}
-	if u.endsWithItsTime() { // the request is about the allocation that has ended
+	if u.EndsWithItsTime() { // the request is about the allocation that has ended
 		c.Wait(changesOf(u), func() bool {
-			if !u.life.Gone() && !u.phase().Ended() {
+			if !u.Life.Gone() && !u.Phase().Ended() {
 				return false
 			}
 			r.serve(l, c)
@@ -131,9 +132,9 @@ func (r DeleteAllocation) serve(l *Leader, c *desk.Call) {
 		return
 	}
 	c.Begin()
-	leaving := u.life.EndAsked() // for another who asked
+	leaving := u.Life.EndAsked() // for another who asked
 	if !leaving && r.Options.PropagationPolicy == api.Background {
-		u.hide()
+		u.Hide()
 	}
 	l.end(u, releaseFor(r.Options))
 	ends := func() {
@@ -148,14 +149,14 @@ func (r DeleteAllocation) serve(l *Leader, c *desk.Call) {
 
 // answerEnding answers with an allocation whose release is durable, or was not
 // taken.
-func (l *Leader) answerEnding(c *desk.Call, u *unit, name string) bool {
+func (l *Leader) answerEnding(c *desk.Call, u *work.Unit, name string) bool {
 	switch {
-	case !u.life.EndAsked():
+	case !u.Life.EndAsked():
 		c.Answer(nil, notDeleted(name))
-	case !u.life.Gone() && !u.life.EndDurable():
+	case !u.Life.Gone() && !u.Life.EndDurable():
 		return false
-	case u.stored == 0: // it came to nothing, and the next leader would not know that it was to be deleted
-		c.Answer(nil, NotFound("allocation", u.record.Namespace, name))
+	case u.Stored == 0: // it came to nothing, and the next leader would not know that it was to be deleted
+		c.Answer(nil, NotFound("allocation", u.Record.Namespace, name))
 	default:
 		c.Answer(l.terminating(u), nil)
 	}
@@ -165,10 +166,10 @@ func (l *Leader) answerEnding(c *desk.Call, u *unit, name string) bool {
 // ifStillThere goes on, or answers 404 for a unit that was found on its way out
 // and has ended: that may have landed, and been shown by others, before this
 // leader has heard of it.
-func (l *Leader) ifStillThere(c *desk.Call, u *unit, then func()) {
+func (l *Leader) ifStillThere(c *desk.Call, u *work.Unit, then func()) {
 	c.Settle(func() {
-		if u.life.Gone() {
-			c.Answer(nil, NotFound("allocation", u.record.Namespace, u.record.Name))
+		if u.Life.Gone() {
+			c.Answer(nil, NotFound("allocation", u.Record.Namespace, u.Record.Name))
 			return
 		}
 		then()
@@ -213,7 +214,7 @@ func (r EvictUnit) serve(l *Leader, c *desk.Call) {
 		return
 	}
 	c.Begin()
-	a, leaving := u.attempt, u.phase() == api.Terminating
+	a, leaving := u.Attempt, u.Phase() == api.Terminating
 	l.evict(u, r.Notice)
 	noticed := func() {
 		c.Wait(changesOf(u), func() bool {

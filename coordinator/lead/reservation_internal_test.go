@@ -3,6 +3,7 @@ package lead
 import (
 	"testing"
 
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/grant"
@@ -25,9 +26,9 @@ func TestANominationLeavesARunningUnitItsDevices(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, n := alone(t)
-			begin := func(tx resource.TxID, m *txn.Machine) *attempt {
-				a := &attempt{unit: &unit{path: "x/alloc/" + string(tx) + "/0", record: record.Unit{Namespace: "x"}}, held: map[resource.NodeID]bool{}}
-				a.setMachine(m)
+			begin := func(tx resource.TxID, m *txn.Machine) *work.Attempt {
+				a := &work.Attempt{Unit: &work.Unit{Path: "x/alloc/" + string(tx) + "/0", Record: record.Unit{Namespace: "x"}}, Held: map[resource.NodeID]bool{}}
+				a.SetMachine(m)
 				l.insertAttempt(tx, a)
 				return a
 			}
@@ -45,7 +46,7 @@ func TestANominationLeavesARunningUnitItsDevices(t *testing.T) {
 				t.Error("the same answer again frees something")
 			}
 			m, _ = txn.New(nominated, []resource.NodeID{"n1"}, own)
-			begin(nominated, m).victims = []*attempt{l.work.attempts[own]}
+			begin(nominated, m).Victims = []*work.Attempt{l.work.Attempts[own]}
 			n.confirm(nominated, instances(n, 2), nil, true, l.post)
 
 			l.agentEvent(grant.Occupied{Node: "n1", Occupancy: grant.Occupancy{Health: n.health}})

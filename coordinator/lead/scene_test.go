@@ -11,6 +11,7 @@ import (
 	"github.com/musterd/muster/coordinator/admission"
 	"github.com/musterd/muster/coordinator/lead/hosts"
 	"github.com/musterd/muster/coordinator/lead/post"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/store/mem"
 	"github.com/musterd/muster/coordinator/txn"
@@ -151,7 +152,7 @@ func (x *scene) pass(d time.Duration) {
 }
 
 // submit submits an allocation of that many GPUs, with more in its specification.
-func (x *scene) submit(name string, gpus int, more string) *unit {
+func (x *scene) submit(name string, gpus int, more string) *work.Unit {
 	x.t.Helper()
 	document := fmt.Appendf(nil, `{"metadata":{"name":%q},"spec":{%s"resources":{"requests":{"nvidia.com/gpu":"%d"}}}}`, name, more, gpus)
 	doc, status := api.DecodeAllocation(document)
@@ -167,7 +168,7 @@ func (x *scene) submit(name string, gpus int, more string) *unit {
 }
 
 // accepted is submit, with all answers of the store.
-func (x *scene) accepted(name string, gpus int, more string) *unit {
+func (x *scene) accepted(name string, gpus int, more string) *work.Unit {
 	x.t.Helper()
 	u := x.submit(name, gpus, more)
 	x.answers()
@@ -176,13 +177,13 @@ func (x *scene) accepted(name string, gpus int, more string) *unit {
 
 // submitJob submits a job whose members have that many GPUs each: a gang of two,
 // which grows to as many members.
-func (x *scene) submitJob(name string, members, gpus int) *unit {
+func (x *scene) submitJob(name string, members, gpus int) *work.Unit {
 	x.t.Helper()
 	return x.submitDocument(fmt.Appendf(nil, `{"metadata":{"name":%q},"spec":{"parallelism":%d,"template":{"spec":{"resources":{"requests":{"nvidia.com/gpu":"%d"}},"scheduling":{"gangScheduling":{"minMembers":2}}}}}}`, name, members, gpus))
 }
 
 // submitDocument submits a job and returns its first unit.
-func (x *scene) submitDocument(document []byte) *unit {
+func (x *scene) submitDocument(document []byte) *work.Unit {
 	x.t.Helper()
 	s := x.submissionOf(document)
 	x.accepts(s)
@@ -213,14 +214,14 @@ func (x *scene) accepts(s *submission) {
 }
 
 // reply is what the agent of the unit's first node says of it.
-func (x *scene) reply(u *unit, state grant.State) grant.Replied {
+func (x *scene) reply(u *work.Unit, state grant.State) grant.Replied {
 	x.t.Helper()
-	if u.attempt == nil {
-		x.t.Fatalf("%s has no attempt", u.path)
+	if u.Attempt == nil {
+		x.t.Fatalf("%s has no attempt", u.Path)
 	}
-	id := u.attempt.machine.Nodes()[0]
+	id := u.Attempt.Machine.Nodes()[0]
 	n := x.nodes[id]
-	e := grant.Replied{Node: id, Tx: u.attempt.machine.ID(), Incarnation: n.incarnation, Revision: n.revision, State: state}
+	e := grant.Replied{Node: id, Tx: u.Attempt.Machine.ID(), Incarnation: n.incarnation, Revision: n.revision, State: state}
 	if h := n.reservations[e.Tx]; h != nil && hosts.Holds(state) {
 		e.Members = h.members
 	}
@@ -228,12 +229,12 @@ func (x *scene) reply(u *unit, state grant.State) grant.Replied {
 }
 
 // says has every node of a unit say that of it.
-func (x *scene) says(u *unit, state grant.State) {
+func (x *scene) says(u *work.Unit, state grant.State) {
 	x.t.Helper()
-	if u.attempt == nil {
-		x.t.Fatalf("%s has no attempt", u.path)
+	if u.Attempt == nil {
+		x.t.Fatalf("%s has no attempt", u.Path)
 	}
-	for _, id := range u.attempt.machine.Nodes() {
+	for _, id := range u.Attempt.Machine.Nodes() {
 		e := x.reply(u, state)
 		n := x.nodes[id]
 		e.Node, e.Incarnation, e.Revision = id, n.incarnation, n.revision
@@ -245,19 +246,19 @@ func (x *scene) says(u *unit, state grant.State) {
 }
 
 // settles has all nodes of a unit report a state, and the store answer.
-func (x *scene) settles(u *unit, state grant.State) {
+func (x *scene) settles(u *work.Unit, state grant.State) {
 	x.t.Helper()
 	x.says(u, state)
 	x.answers()
 }
 
 // running submits an allocation and has the unit run.
-func (x *scene) running(name string, gpus int, more string) *unit {
+func (x *scene) running(name string, gpus int, more string) *work.Unit {
 	x.t.Helper()
 	u := x.submit(name, gpus, more)
 	x.settles(u, grant.Reserved)
-	if u.phase() != api.Running {
-		x.t.Fatalf("%s is %s", u.path, u.phase())
+	if u.Phase() != api.Running {
+		x.t.Fatalf("%s is %s", u.Path, u.Phase())
 	}
 	return u
 }
@@ -364,8 +365,8 @@ func (x *scene) compares() string {
 // named is a key without what all have in common; a transaction has its unit's
 // name.
 func (x *scene) named(key string) string {
-	for tx, a := range x.work.attempts {
-		key = strings.ReplaceAll(key, string(tx), a.unit.record.Name)
+	for tx, a := range x.work.Attempts {
+		key = strings.ReplaceAll(key, string(tx), a.Unit.Record.Name)
 	}
 	if rest, is := strings.CutPrefix(key, record.TxPrefix); is && strings.Contains(rest, ".") {
 		return "tx/of nobody"
@@ -374,7 +375,7 @@ func (x *scene) named(key string) string {
 }
 
 // whyNoVictims is why nobody gives way for a unit that waits.
-func (x *scene) whyNoVictims(u *unit) string {
+func (x *scene) whyNoVictims(u *work.Unit) string {
 	if e := x.evidenceOf(u); e != nil {
 		return e.NoVictims
 	}

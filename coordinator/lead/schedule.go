@@ -3,6 +3,7 @@ package lead
 import (
 	"time"
 
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/coordinator/txn"
@@ -38,14 +39,14 @@ func (l *Leader) Busy() bool {
 }
 
 // try starts an attempt for a unit, or returns why it waits.
-func (l *Leader) try(u *unit) *sched.Evidence {
-	if u.gathers() {
-		return l.tryGroup(u.group, u.group.ready())
+func (l *Leader) try(u *work.Unit) *sched.Evidence {
+	if u.Gathers() {
+		return l.tryGroup(u.Group, u.Group.Ready())
 	}
 	if full := l.fillsQueue(u, u.Demand.Members); full != nil {
 		return full
 	}
-	u.beginTry(l.post.Now())
+	u.BeginTry(l.post.Now())
 	d := l.decide(u)
 	switch d.Action {
 	case sched.Start:
@@ -59,42 +60,42 @@ func (l *Leader) try(u *unit) *sched.Evidence {
 
 // begin starts the transaction of a placed unit that was admitted. From here
 // on its charge counts and its devices are taken in the view.
-func (l *Leader) begin(u *unit, d *sched.Decision) {
-	l.launch(newAttempt(u, sched.WithModels(u.charges, d.Models), l.post.Now()), d.Plan, func(_ *node, h *reservation) { h.setPlacedTaken() })
+func (l *Leader) begin(u *work.Unit, d *sched.Decision) {
+	l.launch(work.NewAttempt(u, sched.WithModels(u.Charges, d.Models), l.post.Now()), d.Plan, func(_ *node, h *reservation) { h.setPlacedTaken() })
 }
 
 // launch sends an attempt's members to the nodes of its plan. take is called
 // once per node, to take what they are to have there. A preemption asks for the
 // very devices that the plan names.
-func (l *Leader) launch(a *attempt, plan []place.Choice, take func(*node, *reservation)) {
-	u := a.unit
-	tx := l.post.NextTx(u.record.UID)
+func (l *Leader) launch(a *work.Attempt, plan []place.Choice, take func(*node, *reservation)) {
+	u := a.Unit
+	tx := l.post.NextTx(u.Record.UID)
 	l.accountFor(a, tx, l.plannedDevices(plan), false)
-	l.room.Remove(u.key)
+	l.room.Remove(u.Key)
 	var nodes []resource.NodeID
 	for _, m := range plan {
 		id := m.Node.ID
 		n := l.nodes[id]
 		if n.reservations[tx] == nil {
 			nodes = append(nodes, id)
-			a.setAsked(id, n.stream)
+			a.SetAsked(id, n.stream)
 		}
 		n.reservationOf(tx).addMember(m.AsMember())
-		a.addRequest(id, a.requestOf(m))
+		a.AddRequest(id, a.RequestOf(m))
 	}
 	for _, id := range nodes {
 		take(l.nodes[id], l.nodes[id].reservations[tx])
 	}
-	victims := make([]resource.TxID, len(a.displaced()))
-	for i, v := range a.displaced() {
-		victims[i] = v.machine.ID()
+	victims := make([]resource.TxID, len(a.Displaced()))
+	for i, v := range a.Displaced() {
+		victims[i] = v.Machine.ID()
 	}
 	machine, effects := txn.New(tx, nodes, victims...)
-	a.setMachine(machine)
-	u.launch(a)
+	a.SetMachine(machine)
+	u.Launch(a)
 	l.insertAttempt(tx, a)
 	l.chargeAttempt(tx, a)
-	if l.tried(a); a.isPreempting() {
+	if l.tried(a); a.IsPreempting() {
 		l.setBudget(a, l.rules.VoteBudget)
 	} else {
 		l.watchVotes(a)
@@ -104,27 +105,27 @@ func (l *Leader) launch(a *attempt, plan []place.Choice, take func(*node, *reser
 
 // retry queues a unit again after an attempt that came to nothing. A new unit
 // is stored first: its client has waited long enough for that much.
-func (l *Leader) retry(u *unit) {
-	if !u.isSuspended() { // else the leader has given up the attempt
-		u.countRefusal()
+func (l *Leader) retry(u *work.Unit) {
+	if !u.IsSuspended() { // else the leader has given up the attempt
+		u.CountRefusal()
 	}
 	l.noteWaiting(u)
-	if u.create != nil {
-		u.setEvidence(nil)
-		l.room.Hold(u.key)
+	if u.Create != nil {
+		u.SetEvidence(nil)
+		l.room.Hold(u.Key)
 		l.enqueue(u)
 		return
 	}
-	l.rest(u, min(firstBackoff<<min(max(0, u.refusals-1), 10), lastBackoff))
+	l.rest(u, min(firstBackoff<<min(max(0, u.Refusals-1), 10), lastBackoff))
 }
 
 // rest has a stored unit wait for a time before it is tried again.
-func (l *Leader) rest(u *unit, wait time.Duration) {
-	u.beginBackoff(l.post.Now().Add(wait))
-	l.room.Hold(u.key)
+func (l *Leader) rest(u *work.Unit, wait time.Duration) {
+	u.BeginBackoff(l.post.Now().Add(wait))
+	l.room.Hold(u.Key)
 	l.post.After(wait, func() {
-		u.endBackoff()
-		if u.waiting() && u.attempt == nil && !u.life.EndAsked() && !u.life.Gone() {
+		u.EndBackoff()
+		if u.Waiting() && u.Attempt == nil && !u.Life.EndAsked() && !u.Life.Gone() {
 			l.offer(u)
 		}
 	})

@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead/post"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/sched"
@@ -23,14 +24,14 @@ func TestTheBackoffOfARefusedUnit(t *testing.T) {
 	x.answers()
 	for i, want := range []time.Duration{40, 80, 160, 320, 640, 1280, 2000, 2000} {
 		want *= time.Millisecond
-		if u.attempt == nil {
+		if u.Attempt == nil {
 			t.Fatalf("refusal %d: it is not tried", i+2)
 		}
 		x.settles(u, grant.No)
-		if got := u.rested.Sub(x.clock); got != want {
+		if got := u.Rested.Sub(x.clock); got != want {
 			t.Errorf("refusal %d: it rests for %v, want %v", i+2, got, want)
 		}
-		if x.pass(want - 1); u.attempt != nil {
+		if x.pass(want - 1); u.Attempt != nil {
 			t.Errorf("refusal %d: it is tried too early", i+2)
 		}
 		x.pass(1)
@@ -76,7 +77,7 @@ func TestWhatEndsWhileItRestsIsNotTriedAgain(t *testing.T) {
 		x.settles(u, grant.No)
 	}
 	x.do(func() { x.end(u, txn.ReleaseAsked{}) })
-	if x.pass(lastBackoff); u.attempt != nil || x.room.Order().Len() != 0 {
+	if x.pass(lastBackoff); u.Attempt != nil || x.room.Order().Len() != 0 {
 		t.Errorf("it is tried while it ends, or waits in the queue of %d", x.room.Order().Len())
 	}
 }
@@ -97,12 +98,12 @@ func TestAPlanThatNoTxnCanCommit(t *testing.T) {
 func TestWhatFailedIsNotSearchedAgain(t *testing.T) {
 	x := newScene(t)
 	u := x.accepted("a", 9, "")
-	tries := u.attempts
-	if x.pass(time.Second); u.attempts != tries || x.room.Asleep(u.path) == nil {
-		t.Errorf("tried %d times, then %d times though nothing has happened", tries, u.attempts)
+	tries := u.Attempts
+	if x.pass(time.Second); u.Attempts != tries || x.room.Asleep(u.Path) == nil {
+		t.Errorf("tried %d times, then %d times though nothing has happened", tries, u.Attempts)
 	}
-	if x.do(x.wakeAll); u.attempts != tries+1 || x.room.Asleep(u.path) == nil {
-		t.Errorf("tried %d times, then %d times when all are woken", tries, u.attempts)
+	if x.do(x.wakeAll); u.Attempts != tries+1 || x.room.Asleep(u.Path) == nil {
+		t.Errorf("tried %d times, then %d times when all are woken", tries, u.Attempts)
 	}
 }
 
@@ -113,10 +114,10 @@ func TestNobodyGivesWayForWhatIsNotStored(t *testing.T) {
 		x.running(name, 8, "")
 	}
 	b := x.submit("b", 8, `"priority":5,"preemptionPolicy":"PreemptLowerPriority",`)
-	if b.attempt != nil || b.right() != sched.Nobody {
+	if b.Attempt != nil || b.Right() != sched.Nobody {
 		t.Error("others give way for a unit that is not stored")
 	}
-	if x.answers(); b.attempt == nil || len(b.attempt.victims) != 1 {
+	if x.answers(); b.Attempt == nil || len(b.Attempt.Victims) != 1 {
 		t.Error("nobody gives way for a unit that is stored")
 	}
 }
@@ -146,7 +147,7 @@ func TestWhoGivesWay(t *testing.T) {
 				x.do(func() { x.end(a, txn.ReleaseAsked{}) })
 			}
 			b := x.accepted("b", 8, c.b)
-			if gives := b.attempt != nil; gives != c.gives {
+			if gives := b.Attempt != nil; gives != c.gives {
 				t.Errorf("gives way %t: %s", gives, x.whyNoVictims(b))
 			}
 		})
@@ -155,26 +156,26 @@ func TestWhoGivesWay(t *testing.T) {
 
 // TestAVictimThatHasChangedIsNotEvicted: nothing is sent then, and nobody has notice.
 func TestAVictimThatHasChangedIsNotEvicted(t *testing.T) {
-	for name, change := range map[string]func(*scene, *unit){
-		"its owner ends it":   func(x *scene, a *unit) { x.do(func() { x.end(a, txn.ReleaseAsked{}) }); x.answers() },
-		"it ends for nobody":  func(x *scene, a *unit) { x.do(func() { x.evict(a, txn.EvictAsked{}) }); x.answers() },
-		"its wish is asked":   func(_ *scene, a *unit) { a.life.AskEnd(txn.ReleaseAsked{}, 0, nil) },
-		"another has claimed": func(_ *scene, a *unit) { a.attempt.setPreemptor(&attempt{}) },
+	for name, change := range map[string]func(*scene, *work.Unit){
+		"its owner ends it":   func(x *scene, a *work.Unit) { x.do(func() { x.end(a, txn.ReleaseAsked{}) }); x.answers() },
+		"it ends for nobody":  func(x *scene, a *work.Unit) { x.do(func() { x.evict(a, txn.EvictAsked{}) }); x.answers() },
+		"its wish is asked":   func(_ *scene, a *work.Unit) { a.Life.AskEnd(txn.ReleaseAsked{}, 0, nil) },
+		"another has claimed": func(_ *scene, a *work.Unit) { a.Attempt.SetPreemptor(&work.Attempt{}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := newScene(t)
 			a, b := x.preemptor()
 			change(x, a)
-			state := a.attempt.machine.State()
-			at := b.attempt
+			state := a.Attempt.Machine.State()
+			at := b.Attempt
 			x.says(b, grant.Waiting)
 			for _, e := range x.asked {
 				if e.Kind == post.WriteKeys && len(e.Write.Compares) > 1 {
 					t.Errorf("an eviction is written: %d compares", len(e.Write.Compares))
 				}
 			}
-			if x.answers(); a.attempt != nil && a.attempt.machine.State() != state || at.machine.Undecided() && b.attempt == at {
-				t.Errorf("the victim is %v and was %v, the preemptor goes on", a.attempt.machine.State(), state)
+			if x.answers(); a.Attempt != nil && a.Attempt.Machine.State() != state || at.Machine.Undecided() && b.Attempt == at {
+				t.Errorf("the victim is %v and was %v, the preemptor goes on", a.Attempt.Machine.State(), state)
 			}
 		})
 	}
@@ -184,15 +185,15 @@ func TestAVictimThatHasChangedIsNotEvicted(t *testing.T) {
 func TestAPreemptorCommitsWhenAllHaveLeft(t *testing.T) {
 	x := newScene(t)
 	a, b := x.claimed()
-	if x.says(b, grant.Reserved); len(x.asked) != 0 || x.mayDisplace(b.attempt) {
+	if x.says(b, grant.Reserved); len(x.asked) != 0 || x.mayDisplace(b.Attempt) {
 		t.Error("it commits while its victim is there")
 	}
 	x.says(a, grant.Tombstone)
-	if len(x.asked) != 1 || !x.mayDisplace(b.attempt) {
+	if len(x.asked) != 1 || !x.mayDisplace(b.Attempt) {
 		t.Error("it does not commit though its victim has left")
 	}
-	if x.answers(); b.phase() != api.Running || a.phase() != api.Preempted {
-		t.Errorf("it is %s, its victim %s", b.phase(), a.phase())
+	if x.answers(); b.Phase() != api.Running || a.Phase() != api.Preempted {
+		t.Errorf("it is %s, its victim %s", b.Phase(), a.Phase())
 	}
 }
 
@@ -207,14 +208,14 @@ func TestWhatEndsIsNotEvicted(t *testing.T) {
 		t.Errorf("the log says that it is evicted: %+v", x.left)
 	}
 	x.answers()
-	if a.attempt.notice != nil || a.evictable() {
+	if a.Attempt.Notice != nil || a.Evictable() {
 		t.Error("what its owner ends has notice, or may be chosen")
 	}
 	u := x.submit("b", 9, "")
 	x.do(func() { x.evict(u, txn.EvictAsked{}) })
 	c := x.running("c", 2, "")
-	c.life.AskEnd(txn.ReleaseAsked{}, 0, nil) // before its transaction has heard of it
-	if c.evictable() {
+	c.Life.AskEnd(txn.ReleaseAsked{}, 0, nil) // before its transaction has heard of it
+	if c.Evictable() {
 		t.Error("what its owner ends may be chosen")
 	}
 }

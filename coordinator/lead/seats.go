@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/coordinator/lead/post"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
@@ -91,12 +92,12 @@ func (l *Leader) takeSeats() []seatWrite {
 		path := news.moved[0]
 		news.moved = news.moved[1:]
 		delete(news.noted, path)
-		u := l.work.units[path]
-		if u == nil || u.attempt == nil || u.attempt.committed == 0 { // the commit writes the nodes
+		u := l.work.Units[path]
+		if u == nil || u.Attempt == nil || u.Attempt.Committed == 0 { // the commit writes the nodes
 			continue
 		}
-		if nodes := l.quotas.MovedSeats(path, u.attempt.charges, u.attempt.seats); nodes != nil {
-			writes = append(writes, seatWrite{u.attempt.machine.ID(), path, nodes})
+		if nodes := l.quotas.MovedSeats(path, u.Attempt.Charges, u.Attempt.Seats); nodes != nil {
+			writes = append(writes, seatWrite{u.Attempt.Machine.ID(), path, nodes})
 		}
 	}
 	return writes
@@ -134,13 +135,13 @@ func (l *Leader) submitSeats(writes []seatWrite) {
 
 // seatWritten takes over the answer about a key.
 func (l *Leader) seatWritten(w seatWrite, landed bool) {
-	a := l.work.attempts[w.tx]
+	a := l.work.Attempts[w.tx]
 	switch {
 	case w.nodes == nil && landed:
 	case a == nil: // it ended meanwhile, or its key is to go still
 		l.seats.noteEnded(w.tx)
 	case landed:
-		a.setSeats(w.nodes)
+		a.SetSeats(w.nodes)
 	default:
 		l.seats.note(w.unit)
 	}
@@ -148,16 +149,16 @@ func (l *Leader) seatWritten(w seatWrite, landed bool) {
 
 // noteSeats has the nodes of a unit compared that has committed: others may have moved
 // the unit since its commit was sent.
-func (l *Leader) noteSeats(a *attempt) {
-	if len(a.charges) > 1 {
-		l.seats.note(a.unit.path)
+func (l *Leader) noteSeats(a *work.Attempt) {
+	if len(a.Charges) > 1 {
+		l.seats.note(a.Unit.Path)
 	}
 }
 
 // endSeats has the key of an attempt deleted that ends.
-func (l *Leader) endSeats(a *attempt) {
-	if a.seats != nil {
-		l.seats.noteEnded(a.machine.ID())
+func (l *Leader) endSeats(a *work.Attempt) {
+	if a.Seats != nil {
+		l.seats.noteEnded(a.Machine.ID())
 	}
 }
 
@@ -165,8 +166,8 @@ func (l *Leader) endSeats(a *attempt) {
 func (l *Leader) loadSeats() {
 	loaded := l.quotas.TakeSeats()
 	for _, tx := range slices.Sorted(maps.Keys(loaded)) {
-		if a := l.work.attempts[tx]; a != nil {
-			a.setSeats(loaded[tx])
+		if a := l.work.Attempts[tx]; a != nil {
+			a.SetSeats(loaded[tx])
 		} else {
 			l.seats.noteEnded(tx)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead/post"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/resource"
 )
 
@@ -35,14 +36,14 @@ type Eviction struct {
 }
 
 // evictee finds whom to evict, or says why nobody is.
-func (l *Leader) evictee(o EvictOptions) (*unit, *api.Status) {
-	var u *unit
+func (l *Leader) evictee(o EvictOptions) (*work.Unit, *api.Status) {
+	var u *work.Unit
 	if o.Tx != "" {
-		a := l.work.attempts[o.Tx]
+		a := l.work.Attempts[o.Tx]
 		if a == nil {
 			return nil, api.Errorf(404, "transaction %s is not live", o.Tx)
 		}
-		u = a.unit
+		u = a.Unit
 	} else {
 		var status *api.Status
 		if u, _, status = l.member(o.Namespace, o.Name); status != nil {
@@ -50,33 +51,33 @@ func (l *Leader) evictee(o EvictOptions) (*unit, *api.Status) {
 		}
 	}
 	switch {
-	case u.stored == 0: // it may yet come to nothing, and reads do not show it
-		return nil, NotFound("allocation", u.record.Namespace, u.record.Name)
-	case u.attempt == nil || u.attempt.machine.Undecided():
-		return nil, api.Errorf(409, "%s is %s: nothing of it runs that could be evicted", u.path, u.phase()).Because(api.FailedPrecondition)
-	case o.Node != "" && !slices.Contains(u.attempt.machine.Nodes(), o.Node):
-		return nil, api.Errorf(404, "%s has no member on node %s", u.path, o.Node)
+	case u.Stored == 0: // it may yet come to nothing, and reads do not show it
+		return nil, NotFound("allocation", u.Record.Namespace, u.Record.Name)
+	case u.Attempt == nil || u.Attempt.Machine.Undecided():
+		return nil, api.Errorf(409, "%s is %s: nothing of it runs that could be evicted", u.Path, u.Phase()).Because(api.FailedPrecondition)
+	case o.Node != "" && !slices.Contains(u.Attempt.Machine.Nodes(), o.Node):
+		return nil, api.Errorf(404, "%s has no member on node %s", u.Path, o.Node)
 	}
 	return u, nil
 }
 
 // evictionOf is the eviction, or the end, of an attempt; false while neither is
 // durable.
-func (l *Leader) evictionOf(u *unit, a *attempt) (e Eviction, durable bool) {
-	if !u.life.Gone() && u.attempt == a && u.phase() != api.Terminating {
+func (l *Leader) evictionOf(u *work.Unit, a *work.Attempt) (e Eviction, durable bool) {
+	if !u.Life.Gone() && u.Attempt == a && u.Phase() != api.Terminating {
 		return e, false
 	}
 	e = Eviction{
-		Tx: a.machine.ID(), Revision: a.machine.Revision(), Unit: u.path, Freed: u.Charge.Request.Clone(), Until: l.post.Now(),
+		Tx: a.Machine.ID(), Revision: a.Machine.Revision(), Unit: u.Path, Freed: u.Charge.Request.Clone(), Until: l.post.Now(),
 	}
-	if u.allocation != nil {
-		e.Requested = u.allocation.Spec.Resources.Requests
+	if u.Allocation != nil {
+		e.Requested = u.Allocation.Spec.Resources.Requests
 	}
 	switch { // a record of an older version has no instant
-	case a.notice != nil:
-		e.Until = cmp.Or(a.noticed, l.post.Now()).Add(time.Duration(a.notice.GraceSeconds) * time.Second)
-	case u.life.EndAsked():
-		e.Until = cmp.Or(post.InstantOf(u.life.Asked()), l.post.Now()).Add(time.Duration(u.life.Ending().GraceSeconds) * time.Second)
+	case a.Notice != nil:
+		e.Until = cmp.Or(a.Noticed, l.post.Now()).Add(time.Duration(a.Notice.GraceSeconds) * time.Second)
+	case u.Life.EndAsked():
+		e.Until = cmp.Or(post.InstantOf(u.Life.Asked()), l.post.Now()).Add(time.Duration(u.Life.Ending().GraceSeconds) * time.Second)
 	}
 	return e, true
 }

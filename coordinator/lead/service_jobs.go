@@ -25,47 +25,47 @@ func releaseOf(c record.Cancellation) txn.ReleaseAsked {
 
 // cancelJob makes a wish of this instant durable and carries it out; done is called
 // in the loop.
-func (l *Leader) cancelJob(j *job, wish record.Cancellation, done func(*api.Status)) {
-	if j.stored == 0 || j.writing {
+func (l *Leader) cancelJob(j *work.Job, wish record.Cancellation, done func(*api.Status)) {
+	if j.Stored == 0 || j.Writing {
 		// Its creation is under way: once more when that is answered.
-		j.addThen(func() {
-			if j.gone {
-				done(api.Errorf(404, "job %s is gone", j.record.Name))
+		j.AddThen(func() {
+			if j.Gone {
+				done(api.Errorf(404, "job %s is gone", j.Record.Name))
 				return
 			}
 			l.cancelJob(j, wish, done)
 		})
 		return
 	}
-	if c := j.record.Cancelled; c != nil && (c.Remove || !wish.Remove) {
+	if c := j.Record.Cancelled; c != nil && (c.Remove || !wish.Remove) {
 		done(nil)
 		return
 	}
-	rec := j.record
+	rec := j.Record
 	wish.AskedMillis = l.post.Millis()
 	rec.Cancelled = &wish
 	if !api.Phase(rec.Phase).Ended() {
 		rec.Phase = string(api.Cancelling)
 	}
-	j.beginWrite()
+	j.BeginWrite()
 	key := record.JobKey(rec.Namespace, rec.Name)
-	l.post.Settle(post.Change(key, j.stored, rec, func(o txn.Outcome, rev resource.Revision, err error) {
-		j.finishWrite()
-		if d, waiting, ok := unheld(j); ok && o != txn.Landed && wish.Remove && errors.Is(err, record.ErrNoSpace) && !l.work.isAwaited(j) {
-			j.beginWrite()
+	l.post.Settle(post.Change(key, j.Stored, rec, func(o txn.Outcome, rev resource.Revision, err error) {
+		j.FinishWrite()
+		if d, waiting, ok := unheld(j); ok && o != txn.Landed && wish.Remove && errors.Is(err, record.ErrNoSpace) && !l.work.IsAwaited(j) {
+			j.BeginWrite()
 			for _, u := range waiting {
-				u.life.Begin(work.WriteChange)
+				u.Life.Begin(work.WriteChange)
 				l.offer(u) // which holds the unit
 			}
 			d.Done = func(o txn.Outcome, _ resource.Revision, err error) {
-				j.finishWrite()
+				j.FinishWrite()
 				if o == txn.Landed {
 					l.forgetJob(j)
 					done(nil)
 					return
 				}
 				for _, u := range waiting {
-					u.life.Finish(work.WriteChange)
+					u.Life.Finish(work.WriteChange)
 					l.goOn(u)
 				}
 				done(refusal.NotTaken("job "+rec.Name, "deletion", err))
@@ -79,8 +79,8 @@ func (l *Leader) cancelJob(j *job, wish record.Cancellation, done func(*api.Stat
 			l.notifyJob(j)
 			return
 		}
-		j.keep(rec, rev)
-		for _, u := range j.units {
+		j.Keep(rec, rev)
+		for _, u := range j.Units {
 			l.endSince(u, releaseOf(wish), wish.AskedMillis)
 		}
 		done(nil)
@@ -91,22 +91,22 @@ func (l *Leader) cancelJob(j *job, wish record.Cancellation, done func(*api.Stat
 
 // unheld is the Txn of deletions alone, which a store without space takes, of a job
 // without devices, and its waiting units; not ok where the job has to be ended first.
-func unheld(j *job) (d post.Decision, waiting []*unit, ok bool) {
-	key := record.JobKey(j.record.Namespace, j.record.Name)
-	d = post.Decision{Compares: []record.Compare{record.ModRevIs(key, j.stored)}, Ops: []record.Op{record.Delete(key)}}
-	for _, u := range j.units {
-		at := u.record.Path().Key()
+func unheld(j *work.Job) (d post.Decision, waiting []*work.Unit, ok bool) {
+	key := record.JobKey(j.Record.Namespace, j.Record.Name)
+	d = post.Decision{Compares: []record.Compare{record.ModRevIs(key, j.Stored)}, Ops: []record.Op{record.Delete(key)}}
+	for _, u := range j.Units {
+		at := u.Record.Path().Key()
 		d.Ops = append(d.Ops, record.Delete(at))
 		switch {
-		case u.phase().Ended() && !u.life.IsBeingWritten():
+		case u.Phase().Ended() && !u.Life.IsBeingWritten():
 			continue
-		case u.attempt != nil || u.adopting != "" || u.life.IsBeingWritten() || u.life.EndAsked() || u.stored == 0:
+		case u.Attempt != nil || u.Adopting != "" || u.Life.IsBeingWritten() || u.Life.EndAsked() || u.Stored == 0:
 			return d, nil, false
 		}
 		waiting = append(waiting, u)
-		d.Compares = append(d.Compares, record.ModRevIs(at, u.stored))
-		if u.queued {
-			d.Ops = append(d.Ops, record.Delete(u.record.Order().Key()))
+		d.Compares = append(d.Compares, record.ModRevIs(at, u.Stored))
+		if u.Queued {
+			d.Ops = append(d.Ops, record.Delete(u.Record.Order().Key()))
 		}
 	}
 	return d, waiting, true

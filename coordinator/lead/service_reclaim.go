@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead/desk"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/resource"
@@ -16,7 +17,7 @@ type reclaim struct {
 	object *api.QuotaReclaim
 	// chosen are the units to end, in the order of object.Units; of a job its
 	// first that was chosen.
-	chosen []*unit
+	chosen []*work.Unit
 }
 
 // ReclaimQuota ends what a tree has too much of. Its result is an
@@ -60,7 +61,7 @@ func (l *Leader) chooseReclaimed(tree string) (*reclaim, *api.Status) {
 	}
 	found, err := l.quotas.Trees().Overdrawn(tree, quota.Ties{
 		Together: objectOf,
-		Leaving:  func(path string) bool { return l.work.units[path].leaving() },
+		Leaving:  func(path string) bool { return l.work.Units[path].Leaving() },
 	})
 	must(err)
 	r := &reclaim{object: &api.QuotaReclaim{
@@ -68,19 +69,19 @@ func (l *Leader) chooseReclaimed(tree string) (*reclaim, *api.Status) {
 	}}
 	requests := map[string]resource.Vector{}
 	for _, e := range found.End {
-		u := l.work.units[e.Consumer]
+		u := l.work.Units[e.Consumer]
 		object := objectOf(e.Consumer)
 		if requests[object] == nil {
 			requests[object] = resource.Vector{}
 			r.chosen = append(r.chosen, u)
 			r.object.Units = append(r.object.Units, api.QuotaReclaimed{
-				Kind: u.kind(), Consumer: u.record.Namespace + "/" + u.record.Name, Node: e.Node, Priority: u.record.Priority,
+				Kind: u.Kind(), Consumer: u.Record.Namespace + "/" + u.Record.Name, Node: e.Node, Priority: u.Record.Priority,
 			})
 		}
 		requests[object].Add(u.Charge.Request)
 	}
 	for i, u := range r.chosen {
-		r.object.Units[i].Request = api.Amounts(requests[objectOf(u.path)])
+		r.object.Units[i].Request = api.Amounts(requests[objectOf(u.Path)])
 	}
 	return r, nil
 }
@@ -88,14 +89,6 @@ func (l *Leader) chooseReclaimed(tree string) (*reclaim, *api.Status) {
 // objectOf is a unit's path without its number: units that share it are one
 // allocation's or one job's.
 func objectOf(path string) string { return path[:strings.LastIndexByte(path, '/')] }
-
-// kind is the kind of the object that the unit belongs to.
-func (u *unit) kind() string {
-	if u.job != nil {
-		return api.KindJob
-	}
-	return api.KindAllocation
-}
 
 func overdrafts(found []quota.Overdraft) []api.QuotaOverdraft {
 	all := make([]api.QuotaOverdraft, 0, len(found))
@@ -124,35 +117,35 @@ func (l *Leader) endReclaimed(r *reclaim, grace *int64, done func(*api.Status)) 
 			GracePeriodSeconds: grace,
 			Reason:             fmt.Sprintf("reclaimed: node %s of quota tree %s is over its quota", r.object.Units[i].Node, r.object.Tree),
 		})
-		l.post.Info("reclaimed", "unit", u.path, "tree", r.object.Tree, "node", r.object.Units[i].Node, "grace_seconds", asked.GraceSeconds)
-		if u.job == nil {
+		l.post.Info("reclaimed", "unit", u.Path, "tree", r.object.Tree, "node", r.object.Units[i].Node, "grace_seconds", asked.GraceSeconds)
+		if u.Job == nil {
 			l.end(u, asked)
 			continue
 		}
 		waits++
-		l.cancelJob(u.job, cancellationOf(asked), settled)
+		l.cancelJob(u.Job, cancellationOf(asked), settled)
 	}
 	settled(nil)
 }
 
 // awaitReclaimed waits for the units that are left, until every allocation's
 // release is durable.
-func (l *Leader) awaitReclaimed(c *desk.Call, r *reclaim, left []*unit) {
+func (l *Leader) awaitReclaimed(c *desk.Call, r *reclaim, left []*work.Unit) {
 	if len(left) == 0 {
 		r.object.Summary = r.object.Summarize()
 		c.Answer(r.object, nil)
 		return
 	}
 	u := left[0]
-	if u.job != nil { // that its cancellation is durable was waited for
+	if u.Job != nil { // that its cancellation is durable was waited for
 		l.awaitReclaimed(c, r, left[1:])
 		return
 	}
 	c.Wait(changesOf(u), func() bool {
 		switch {
-		case !u.life.Gone() && !u.life.EndAsked():
-			c.Answer(nil, api.Errorf(503, "quota tree %s: the store did not take the end of %s; ask again", r.object.Tree, u.path))
-		case !u.life.Gone() && !u.life.EndDurable():
+		case !u.Life.Gone() && !u.Life.EndAsked():
+			c.Answer(nil, api.Errorf(503, "quota tree %s: the store did not take the end of %s; ask again", r.object.Tree, u.Path))
+		case !u.Life.Gone() && !u.Life.EndDurable():
 			return false
 		default:
 			l.awaitReclaimed(c, r, left[1:])

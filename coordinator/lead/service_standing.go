@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead/charges"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/quota"
 	"github.com/musterd/muster/coordinator/shown"
 	"github.com/musterd/muster/coordinator/why"
@@ -13,22 +14,22 @@ import (
 )
 
 // quotaExplanation tells where a unit stands on its trees.
-func (l *Leader) quotaExplanation(u *unit) *api.QuotaExplanation {
-	s := &api.QuotaExplanation{Kind: "QuotaExplanation", Consumer: u.record.Namespace + "/" + u.record.Name, Phase: u.phase(), Placements: []api.QuotaPlacement{}}
-	charges := u.charges
+func (l *Leader) quotaExplanation(u *work.Unit) *api.QuotaExplanation {
+	s := &api.QuotaExplanation{Kind: "QuotaExplanation", Consumer: u.Record.Namespace + "/" + u.Record.Name, Phase: u.Phase(), Placements: []api.QuotaPlacement{}}
+	charges := u.Charges
 	switch {
-	case u.attempt != nil:
-		charges = u.attempt.charges
-	case u.waiting() && !u.life.IsBeingAdopted():
+	case u.Attempt != nil:
+		charges = u.Attempt.Charges
+	case u.Waiting() && !u.Life.IsBeingAdopted():
 		s.Reasons = l.quotas.Reasons(l.judge(u))
-		charges = u.charges
+		charges = u.Charges
 	}
-	for _, d := range u.consumer(charges).Demands {
+	for _, d := range u.Consumer(charges).Demands {
 		d.Group = l.quotas.Group(d.Tree, d.Group) // a record keeps the name of its commit
 		s.Placements = append(s.Placements, placementOf(quota.PlacementView{Demand: d, Group: d.Group}))
 	}
-	if u.enrolled {
-		view, err := l.quotas.Trees().Consumer(u.path)
+	if u.Enrolled {
+		view, err := l.quotas.Trees().Consumer(u.Path)
 		must(err)
 		for i, seat := range view.Placements {
 			group := s.Placements[i].Group // as it was asked for, even where the tree does not have it
@@ -122,16 +123,16 @@ func (l *Leader) tryQuota(spec quota.ConsumerSpec, reader why.Viewer) (*api.Quot
 // would do to others.
 func (l *Leader) showDryRun(trial *api.QuotaDryRun, id string, r quota.Result, reader why.Viewer) {
 	var victims []why.Work
-	for _, v := range l.work.unitsOf(r.Preempted) {
-		victims = append(victims, workOf(v))
+	for _, v := range l.work.UnitsOf(r.Preempted) {
+		victims = append(victims, work.WorkOf(v))
 	}
 	trial.Victims = reader.Names(victims)
 	var others []why.Work
 	for _, m := range l.quotas.Trees().Moves() {
-		switch u := l.work.units[m.Consumer]; {
+		switch u := l.work.Units[m.Consumer]; {
 		case m.Consumer == id || m.From == "" || m.To == "":
-		case u != nil && !reader.Sees(u.record.Namespace):
-			others = append(others, workOf(u))
+		case u != nil && !reader.Sees(u.Record.Namespace):
+			others = append(others, work.WorkOf(u))
 		default:
 			trial.Moved = append(trial.Moved, fmt.Sprintf("%s on %s: %s to %s", m.Consumer, m.Tree, m.From, m.To))
 		}

@@ -38,11 +38,11 @@ func (l *Leader) unused(tree string) *api.Status {
 		}
 	}
 	charged, first := 0, ""
-	for _, a := range l.work.attempts {
-		if slices.ContainsFunc(a.charges, func(c record.Charge) bool { return c.Tree == tree }) {
+	for _, a := range l.work.Attempts {
+		if slices.ContainsFunc(a.Charges, func(c record.Charge) bool { return c.Tree == tree }) {
 			charged++
-			if first == "" || a.unit.path < first {
-				first = a.unit.path
+			if first == "" || a.Unit.Path < first {
+				first = a.Unit.Path
 			}
 		}
 	}

@@ -28,8 +28,8 @@ const settledRounds = 40
 func (x *inputs) settle(t *rapid.T) {
 	for range settledRounds {
 		x.answerAll(t)
-		for _, path := range slices.Sorted(maps.Keys(x.work.units)) {
-			if u := x.work.units[path]; u != nil && u.attempt != nil {
+		for _, path := range slices.Sorted(maps.Keys(x.work.Units)) {
+			if u := x.work.Units[path]; u != nil && u.Attempt != nil {
 				x.confirm(t, u)
 			}
 		}
@@ -68,18 +68,18 @@ func (x *inputs) answerAll(t *rapid.T) {
 }
 
 // confirm has all agents of a unit do what the unit's attempt wants of them.
-func (x *inputs) confirm(t *rapid.T, u *unit) {
-	a := u.attempt
-	for _, id := range a.machine.Nodes() {
+func (x *inputs) confirm(t *rapid.T, u *work.Unit) {
+	a := u.Attempt
+	for _, id := range a.Machine.Nodes() {
 		n := x.nodes[id]
-		e := grant.Replied{Node: id, Tx: a.machine.ID(), Incarnation: n.incarnation, Revision: n.revision, State: grant.Held}
+		e := grant.Replied{Node: id, Tx: a.Machine.ID(), Incarnation: n.incarnation, Revision: n.revision, State: grant.Held}
 		if h := n.reservations[e.Tx]; h != nil {
 			e.Members = h.members
 		}
-		switch s := a.machine.State(); {
-		case a.machine.Undecided():
+		switch s := a.Machine.State(); {
+		case a.Machine.Undecided():
 			e.State = grant.Reserved
-			if len(a.victims) > 0 && s == txn.Reserving {
+			if len(a.Victims) > 0 && s == txn.Reserving {
 				e.State = grant.Waiting
 			}
 		case s >= txn.Evicting:
@@ -125,7 +125,7 @@ func occupancyOf(l *Leader, n *node) (o grant.Occupancy) {
 			continue
 		}
 		s := grant.Reserved
-		if a := l.work.attempts[tx]; a != nil && !a.machine.Undecided() {
+		if a := l.work.Attempts[tx]; a != nil && !a.Machine.Undecided() {
 			s = grant.Held
 		} else if h.waiting {
 			s = grant.Waiting
@@ -140,27 +140,27 @@ func occupancyOf(l *Leader, n *node) (o grant.Occupancy) {
 // the store has exactly the units of the leader, with a place in the order for each
 // that waits.
 func (x *inputs) checkSettled(t *rapid.T) {
-	for _, path := range slices.Sorted(maps.Keys(x.work.units)) {
-		u := x.work.units[path]
-		if u.isSuspended() && !u.phase().Ended() && (u.attempt != nil || !u.waiting()) {
-			t.Errorf("%s is suspended and %s, with an attempt: %t", path, u.life.Phase(), u.attempt != nil)
+	for _, path := range slices.Sorted(maps.Keys(x.work.Units)) {
+		u := x.work.Units[path]
+		if u.IsSuspended() && !u.Phase().Ended() && (u.Attempt != nil || !u.Waiting()) {
+			t.Errorf("%s is suspended and %s, with an attempt: %t", path, u.Life.Phase(), u.Attempt != nil)
 		}
-		if u.isSuspended() && u.waiting() && x.room.Offered(path) {
+		if u.IsSuspended() && u.Waiting() && x.room.Offered(path) {
 			t.Errorf("%s is suspended and may be tried", path)
 		}
-		if u.life.EndAsked() && u.job == nil {
-			t.Errorf("%s was to end and is %s", path, u.life.Phase())
+		if u.Life.EndAsked() && u.Job == nil {
+			t.Errorf("%s was to end and is %s", path, u.Life.Phase())
 		}
-		if u.waiting() && !u.queued {
+		if u.Waiting() && !u.Queued {
 			t.Errorf("%s waits and has no place in the order", path)
 		}
 	}
-	for name, j := range x.work.jobs {
+	for name, j := range x.work.Jobs {
 		members := 0
-		for _, u := range j.units {
-			members += u.record.Members
+		for _, u := range j.Units {
+			members += u.Record.Members
 		}
-		if want := j.doc.Members(); j.record.Cancelled == nil && members != want {
+		if want := j.Doc.Members(); j.Record.Cancelled == nil && members != want {
 			t.Errorf("job %s has %d members and wants %d", name, members, want)
 		}
 	}
@@ -186,23 +186,23 @@ func (x *inputs) checkSettled(t *rapid.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		u := x.work.units[key.Unit.String()]
-		if u == nil || !u.waiting() || u.record.Order().Key() != kv.Key || placed[u.path] {
+		u := x.work.Units[key.Unit.String()]
+		if u == nil || !u.Waiting() || u.Record.Order().Key() != kv.Key || placed[u.Path] {
 			t.Errorf("the store has %s, which is no place of a unit that waits", kv.Key)
 			continue
 		}
-		placed[u.path] = true
+		placed[u.Path] = true
 	}
-	for path, u := range x.work.units {
+	for path, u := range x.work.Units {
 		if !stored[path] {
-			t.Errorf("%s is %s and not in the store", path, u.life.Phase())
+			t.Errorf("%s is %s and not in the store", path, u.Life.Phase())
 		}
-		if u.waiting() && !placed[path] {
+		if u.Waiting() && !placed[path] {
 			t.Errorf("%s waits and the store has no place for it", path)
 		}
 	}
-	if len(stored) != len(x.work.units) {
-		t.Errorf("the store has %d units, the leader %d", len(stored), len(x.work.units))
+	if len(stored) != len(x.work.Units) {
+		t.Errorf("the store has %d units, the leader %d", len(stored), len(x.work.Units))
 	}
 }
 
@@ -215,11 +215,11 @@ func TestWorkIsAsItsOwnerWantsWhateverFails(t *testing.T) {
 		defer x.kv.Close()
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			switch n := rapid.IntRange(0, 19).Draw(t, "step"); {
-			case n < 2 && len(x.work.units) < 8:
+			case n < 2 && len(x.work.Units) < 8:
 				x.create(t)
-			case n < 7 && len(x.work.units) > 0:
+			case n < 7 && len(x.work.Units) > 0:
 				x.change(t)
-			case n < 8 && len(x.work.units) > 0:
+			case n < 8 && len(x.work.Units) > 0:
 				x.remove(t)
 			case n < 12 && len(x.asked) > 0:
 				x.answer(t)
@@ -246,8 +246,8 @@ func TestWorkIsAsItsOwnerWantsWhateverFails(t *testing.T) {
 // confirmAny has the agents of some unit do what is asked of them.
 func (x *inputs) confirmAny(t *rapid.T) {
 	var with []string
-	for path, u := range x.work.units {
-		if u.attempt != nil {
+	for path, u := range x.work.Units {
+		if u.Attempt != nil {
 			with = append(with, path)
 		}
 	}
@@ -255,17 +255,17 @@ func (x *inputs) confirmAny(t *rapid.T) {
 		return
 	}
 	slices.Sort(with)
-	x.confirm(t, x.work.units[rapid.SampledFrom(with).Draw(t, "unit")])
+	x.confirm(t, x.work.Units[rapid.SampledFrom(with).Draw(t, "unit")])
 }
 
 // remove has an owner delete something.
 func (x *inputs) remove(t *rapid.T) {
 	u := x.any(t)
 	x.do(t, func() {
-		if u.job == nil {
+		if u.Job == nil {
 			x.end(u, txn.ReleaseAsked{Reason: "deleted"})
 			return
 		}
-		x.cancelJob(u.job, record.Cancellation{Reason: "deleted", Remove: rapid.Bool().Draw(t, "remove")}, func(*api.Status) {})
+		x.cancelJob(u.Job, record.Cancellation{Reason: "deleted", Remove: rapid.Bool().Draw(t, "remove")}, func(*api.Status) {})
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"iter"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/shown"
 )
 
@@ -15,31 +16,31 @@ import (
 type Shown struct{ l *Leader }
 
 // allocation shows one member of a unit, stored or not.
-func (l *Leader) allocation(u *unit, index int) *api.Allocation {
+func (l *Leader) allocation(u *work.Unit, index int) *api.Allocation {
 	m := l.showMember(u, index)
 	return m.Show()
 }
 
 // jobObject shows a job, stored or not.
-func (l *Leader) jobObject(j *job) *api.Job {
+func (l *Leader) jobObject(j *work.Job) *api.Job {
 	s := l.showJob(j)
 	return s.Show()
 }
 
 // Member returns an allocation by its position, "namespace/name".
 func (i Shown) Member(position string) (shown.Member, bool) {
-	m := i.l.work.members[position]
-	if m == nil || m.unit.stored == 0 || m.unit.isHidden() { // it may yet come to nothing
+	m := i.l.work.Members[position]
+	if m == nil || m.Unit.Stored == 0 || m.Unit.IsHidden() { // it may yet come to nothing
 		return shown.Member{}, false
 	}
-	return i.l.showMember(m.unit, m.index), true
+	return i.l.showMember(m.Unit, m.Index), true
 }
 
 // Members are the positions of the allocations of a namespace, "" being all, in any order.
 func (i Shown) Members(namespace string) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		for position, m := range i.l.work.members {
-			if m.unit.stored != 0 && !m.unit.isHidden() && (namespace == "" || m.unit.record.Namespace == namespace) && !yield(position) {
+		for position, m := range i.l.work.Members {
+			if m.Unit.Stored != 0 && !m.Unit.IsHidden() && (namespace == "" || m.Unit.Record.Namespace == namespace) && !yield(position) {
 				return
 			}
 		}
@@ -48,8 +49,8 @@ func (i Shown) Members(namespace string) iter.Seq[string] {
 
 // Job returns a job by its position.
 func (i Shown) Job(position string) (shown.Job, bool) {
-	j := i.l.work.jobs[position]
-	if j == nil || j.stored == 0 || j.isHidden() { // it may yet come to nothing
+	j := i.l.work.Jobs[position]
+	if j == nil || j.Stored == 0 || j.IsHidden() { // it may yet come to nothing
 		return shown.Job{}, false
 	}
 	return i.l.showJob(j), true
@@ -58,8 +59,8 @@ func (i Shown) Job(position string) (shown.Job, bool) {
 // Jobs is Members of jobs.
 func (i Shown) Jobs(namespace string) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		for position, j := range i.l.work.jobs {
-			if j.stored != 0 && !j.isHidden() && (namespace == "" || j.record.Namespace == namespace) && !yield(position) {
+		for position, j := range i.l.work.Jobs {
+			if j.Stored != 0 && !j.IsHidden() && (namespace == "" || j.Record.Namespace == namespace) && !yield(position) {
 				return
 			}
 		}

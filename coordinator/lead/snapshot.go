@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/coordinator/lead/charges"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/coordinator/whatif"
 )
@@ -20,13 +21,13 @@ func (l *Leader) snapshot() *whatif.Snapshot {
 }
 
 // asked is a unit as questions outside of the leader's loop see it.
-func (l *Leader) asked(u *unit) *whatif.Unit {
+func (l *Leader) asked(u *work.Unit) *whatif.Unit {
 	l.updateRuntimes()
 	l.bind(u)
-	of := u.wanted()
-	of.Demand.Policy = l.policyFor(u.record.Queue)
+	of := u.Wanted()
+	of.Demand.Policy = l.policyFor(u.Record.Queue)
 	of.Avoid = maps.Clone(of.Avoid)
-	return &whatif.Unit{Unit: *of, Owner: string(u.record.Tenant), Kind: u.groups.Type, Unpreemptable: u.groups.Unpreemptable}
+	return &whatif.Unit{Unit: *of, Owner: string(u.Record.Tenant), Kind: u.Groups.Type, Unpreemptable: u.Groups.Unpreemptable}
 }
 
 // world is the state that decisions read and change.

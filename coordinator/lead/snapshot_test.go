@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/whatif"
 	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
@@ -18,18 +19,18 @@ func TestWhatHelps(t *testing.T) {
 	for name, c := range map[string]struct {
 		code whatif.HintCode
 		// do returns the unit that has an attempt then.
-		do func(x *scene, b *unit, h whatif.Hint) *unit
+		do func(x *scene, b *work.Unit, h whatif.Hint) *work.Unit
 	}{
-		"another unit ends": {whatif.WaitFor, func(x *scene, b *unit, h whatif.Hint) *unit {
-			ends := x.work.units[h.Ends[0].Unit]
-			x.leaves(ends.record.Name)
+		"another unit ends": {whatif.WaitFor, func(x *scene, b *work.Unit, h whatif.Hint) *work.Unit {
+			ends := x.work.Units[h.Ends[0].Unit]
+			x.leaves(ends.Record.Name)
 			x.says(ends, grant.Tombstone)
 			return b
 		}},
-		"it asks for less": {whatif.FewerGPUs, func(x *scene, _ *unit, h whatif.Hint) *unit {
+		"it asks for less": {whatif.FewerGPUs, func(x *scene, _ *work.Unit, h whatif.Hint) *work.Unit {
 			return x.submit("less", int(h.To)/int(resource.WholeDevice), "")
 		}},
-		"it may have others evicted": {whatif.HigherPriority, func(x *scene, _ *unit, h whatif.Hint) *unit {
+		"it may have others evicted": {whatif.HigherPriority, func(x *scene, _ *work.Unit, h whatif.Hint) *work.Unit {
 			return x.submit("more", 8, fmt.Sprintf(`"priority":%d,"preemptionPolicy":"PreemptLowerPriority",`, h.To))
 		}},
 	} {
@@ -49,7 +50,7 @@ func TestWhatHelps(t *testing.T) {
 				t.Fatalf("the hints are %+v, the answer has %+v", hints, answer.Help)
 			}
 			u := c.do(x, b, hints[i])
-			if x.answers(); u.attempt == nil {
+			if x.answers(); u.Attempt == nil {
 				t.Errorf("after %+v it still waits", hints[i])
 			}
 		})

@@ -1,6 +1,9 @@
 package lead
 
-import "github.com/musterd/muster/coordinator/txn"
+import (
+	"github.com/musterd/muster/coordinator/lead/work"
+	"github.com/musterd/muster/coordinator/txn"
+)
 
 // This file keeps suspended units from running. The wish stands in the document of
 // the allocation or the job, so every leader finds it (ADR 38). A suspended unit is
@@ -12,32 +15,32 @@ const suspendedReason = "Suspended: its owner has set spec.suspend; it waits aga
 // stopSuspended gives up the attempt of a suspended unit, or gives notice to the unit
 // if the attempt is committed. It follows every step of an attempt and every change of
 // the wish. A commit that is on its way gets its notice when it has landed.
-func (l *Leader) stopSuspended(a *attempt) {
-	u := a.unit
-	if u.attempt != a || u.life.EndAsked() || !u.isSuspended() || !a.mayCommit() {
+func (l *Leader) stopSuspended(a *work.Attempt) {
+	u := a.Unit
+	if u.Attempt != a || u.Life.EndAsked() || !u.IsSuspended() || !a.MayCommit() {
 		return
 	}
-	if a.machine.Undecided() {
+	if a.Machine.Undecided() {
 		l.step(a, txn.BudgetSpent{})
 		return
 	}
 	reason := suspendedReason
-	if u.job != nil && u.job.record.Suspended != "" {
-		reason = "Suspended: " + u.job.record.Suspended + "; it waits again once it has stopped"
+	if u.Job != nil && u.Job.Record.Suspended != "" {
+		reason = "Suspended: " + u.Job.Record.Suspended + "; it waits again once it has stopped"
 	}
 	l.evict(u, txn.EvictAsked{GraceSeconds: l.graceSeconds(), Reason: reason})
 }
 
 // takeWish follows a change of the document of a unit: the unit is held, or may be
 // tried again.
-func (l *Leader) takeWish(u *unit) {
-	if u.isSuspended() {
-		u.setEvidence(nil)
+func (l *Leader) takeWish(u *work.Unit) {
+	if u.IsSuspended() {
+		u.SetEvidence(nil)
 	}
 	switch {
-	case u.attempt != nil:
-		l.stopSuspended(u.attempt)
-	case !u.life.EndAsked():
+	case u.Attempt != nil:
+		l.stopSuspended(u.Attempt)
+	case !u.Life.EndAsked():
 		l.offer(u)
 	}
 	l.noteWaiting(u)
@@ -46,8 +49,8 @@ func (l *Leader) takeWish(u *unit) {
 
 // goOn goes on with a unit once the Txn of a change has its answer: the end of the unit
 // may have been asked for in the meantime.
-func (l *Leader) goOn(u *unit) {
-	if !u.life.Gone() && u.life.EndAsked() && u.attempt == nil {
+func (l *Leader) goOn(u *work.Unit) {
+	if !u.Life.Gone() && u.Life.EndAsked() && u.Attempt == nil {
 		l.endQueued(u)
 		return
 	}

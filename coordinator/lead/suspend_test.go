@@ -9,25 +9,26 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead/post"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/grant"
 )
 
 // wants asks for a change of the specification of an allocation or a job.
-func (x *scene) wants(u *unit, spec string) {
+func (x *scene) wants(u *work.Unit, spec string) {
 	x.t.Helper()
 	x.clear()
 	p := api.WorkPatch{Spec: json.RawMessage(spec)}
-	if u.job != nil {
-		x.ask(PatchJob{"default", u.record.Name, p})
+	if u.Job != nil {
+		x.ask(PatchJob{"default", u.Record.Name, p})
 		return
 	}
-	x.ask(PatchAllocation{"default", u.record.Name, p})
+	x.ask(PatchAllocation{"default", u.Record.Name, p})
 }
 
 // changes is wants, with all answers of the store.
-func (x *scene) changes(u *unit, spec string) {
+func (x *scene) changes(u *work.Unit, spec string) {
 	x.t.Helper()
 	x.wants(u, spec)
 	x.answers()
@@ -44,9 +45,9 @@ func (x *scene) refusedWith() string {
 }
 
 // has reports what a unit's members are, and why they wait, as clients see it.
-func (x *scene) has(u *unit) string {
-	shows := string(u.phase())
-	if u.waiting() {
+func (x *scene) has(u *work.Unit) string {
+	shows := string(u.Phase())
+	if u.Waiting() {
 		shows += " " + x.conditionOf(u, "Scheduled").Reason
 	}
 	return shows
@@ -59,14 +60,14 @@ const (
 
 func TestASuspendedAllocationDoesNotRun(t *testing.T) {
 	for name, c := range map[string]struct {
-		lead func(*scene) *unit
+		lead func(*scene) *work.Unit
 		want string
 	}{
-		"it was suspended when it was submitted": {func(x *scene) *unit {
+		"it was suspended when it was submitted": {func(x *scene) *work.Unit {
 			u := x.accepted("a", 1, `"suspend":true,`)
 			return u
 		}, "Pending Suspended"},
-		"it is suspended while it waits, and there is room later": {func(x *scene) *unit {
+		"it is suspended while it waits, and there is room later": {func(x *scene) *work.Unit {
 			r := x.running("r", 8, "")
 			x.running("s", 8, "")
 			u := x.accepted("a", 1, "")
@@ -75,30 +76,30 @@ func TestASuspendedAllocationDoesNotRun(t *testing.T) {
 			x.settles(r, grant.Tombstone)
 			return u
 		}, "Pending Suspended"},
-		"it is suspended while it waits, and resumed": {func(x *scene) *unit {
+		"it is suspended while it waits, and resumed": {func(x *scene) *work.Unit {
 			u := x.accepted("a", 1, `"suspend":true,`)
 			x.changes(u, resume)
 			x.settles(u, grant.Reserved)
 			return u
 		}, "Running"},
-		"null resumes it": {func(x *scene) *unit {
+		"null resumes it": {func(x *scene) *work.Unit {
 			u := x.accepted("a", 1, `"suspend":true,`)
 			x.changes(u, `{"suspend":null}`)
 			x.settles(u, grant.Reserved)
 			return u
 		}, "Running"},
-		"it is suspended while it runs: it has notice": {func(x *scene) *unit {
+		"it is suspended while it runs: it has notice": {func(x *scene) *work.Unit {
 			u := x.running("a", 1, "")
 			x.changes(u, suspend)
 			return u
 		}, "Terminating"},
-		"and waits once it has stopped": {func(x *scene) *unit {
+		"and waits once it has stopped": {func(x *scene) *work.Unit {
 			u := x.running("a", 1, "")
 			x.changes(u, suspend)
 			x.settles(u, grant.Tombstone)
 			return u
 		}, "Pending Suspended"},
-		"it is resumed while it stops, and runs again": {func(x *scene) *unit {
+		"it is resumed while it stops, and runs again": {func(x *scene) *work.Unit {
 			u := x.running("a", 1, "")
 			x.changes(u, suspend)
 			x.changes(u, resume)
@@ -106,7 +107,7 @@ func TestASuspendedAllocationDoesNotRun(t *testing.T) {
 			x.settles(u, grant.Reserved)
 			return u
 		}, "Running"},
-		"it is resumed while the store ends its release": {func(x *scene) *unit {
+		"it is resumed while the store ends its release": {func(x *scene) *work.Unit {
 			u := x.running("a", 1, "")
 			x.changes(u, suspend)
 			x.says(u, grant.Tombstone)
@@ -114,7 +115,7 @@ func TestASuspendedAllocationDoesNotRun(t *testing.T) {
 			x.settles(u, grant.Reserved)
 			return u
 		}, "Running"},
-		"it is suspended again while it stops": {func(x *scene) *unit {
+		"it is suspended again while it stops": {func(x *scene) *work.Unit {
 			u := x.running("a", 1, "")
 			for _, wish := range []string{suspend, resume, suspend} {
 				x.changes(u, wish)
@@ -122,7 +123,7 @@ func TestASuspendedAllocationDoesNotRun(t *testing.T) {
 			x.settles(u, grant.Tombstone)
 			return u
 		}, "Pending Suspended"},
-		"it is suspended while agents are asked for it": {func(x *scene) *unit {
+		"it is suspended while agents are asked for it": {func(x *scene) *work.Unit {
 			u := x.submit("a", 1, "")
 			x.wants(u, suspend)
 			x.answers() // the attempt is given up, and then the unit stored
@@ -130,18 +131,18 @@ func TestASuspendedAllocationDoesNotRun(t *testing.T) {
 			x.answers()
 			return u
 		}, "Pending Suspended"},
-		"it is suspended while its commit is on the way": {func(x *scene) *unit {
+		"it is suspended while its commit is on the way": {func(x *scene) *work.Unit {
 			u := x.submit("a", 1, "")
 			x.says(u, grant.Reserved)
 			x.changes(u, suspend)
 			return u
 		}, "Terminating"},
-		"it is suspended while others make room for it": {func(x *scene) *unit {
+		"it is suspended while others make room for it": {func(x *scene) *work.Unit {
 			_, b := x.claimed()
 			x.changes(b, suspend)
 			return b
 		}, "Pending Suspended"},
-		"it was evicted before: its end stays": {func(x *scene) *unit {
+		"it was evicted before: its end stays": {func(x *scene) *work.Unit {
 			u := x.running("a", 1, "")
 			x.finish(func() { x.evict(u, txn.EvictAsked{GraceSeconds: 1, Reason: "test"}) })
 			x.wants(u, suspend)
@@ -156,7 +157,7 @@ func TestASuspendedAllocationDoesNotRun(t *testing.T) {
 				t.Errorf("it is %s, want %s", got, c.want)
 			}
 			x.check()
-			if u.waiting() && x.room.Offered(u.path) {
+			if u.Waiting() && x.room.Offered(u.Path) {
 				t.Error("a suspended unit may be tried")
 			}
 		})
@@ -168,17 +169,17 @@ func TestASuspendedAllocationDoesNotRun(t *testing.T) {
 func TestASuspendedAllocationKeepsItsPlaceAndHoldsNothing(t *testing.T) {
 	x := newScene(t)
 	u := x.running("a", 8, "")
-	before := u.record
+	before := u.Record
 	last := x.accepted("b", 9, "")
 	x.changes(u, suspend)
-	if len(x.work.attempts) == 0 {
+	if len(x.work.Attempts) == 0 {
 		t.Error("its charge ended before its agents had stopped it")
 	}
 	x.settles(u, grant.Tombstone)
-	if u.record.UID != before.UID || u.record.Sequence != before.Sequence || len(x.work.attempts) != 0 {
-		t.Errorf("it was %+v, is %+v, and %d attempts are left", before, u.record, len(x.work.attempts))
+	if u.Record.UID != before.UID || u.Record.Sequence != before.Sequence || len(x.work.Attempts) != 0 {
+		t.Errorf("it was %+v, is %+v, and %d attempts are left", before, u.Record, len(x.work.Attempts))
 	}
-	if first, second := x.room.Order().Position(u.key), x.room.Order().Position(last.key); first != 1 || second != 2 {
+	if first, second := x.room.Order().Position(u.Key), x.room.Order().Position(last.Key); first != 1 || second != 2 {
 		t.Errorf("it has position %d, and %d the unit that came after it", first, second)
 	}
 	if x.second(); len(x.asked) > 0 {
@@ -199,8 +200,8 @@ func TestAResumedUnitIsPlacedBeforeThoseThatCameAfterIt(t *testing.T) {
 	x.changes(a, resume)
 	x.finish(func() { x.end(r, releaseFor(api.DeleteOptions{})) })
 	x.settles(r, grant.Tombstone)
-	if a.attempt == nil || b.attempt != nil {
-		t.Errorf("a is tried: %t, b: %t", a.attempt != nil, b.attempt != nil)
+	if a.Attempt == nil || b.Attempt != nil {
+		t.Errorf("a is tried: %t, b: %t", a.Attempt != nil, b.Attempt != nil)
 	}
 }
 
@@ -211,21 +212,21 @@ func TestANewLeaderGoesOnWithASuspension(t *testing.T) {
 		u := x.running("a", 1, "")
 		x.wants(u, suspend)
 		for i := 0; i < steps && len(x.asked) > 0; i++ {
-			if x.answer(); u.attempt != nil && !u.attempt.machine.Freed() && u.phase() == api.Terminating {
+			if x.answer(); u.Attempt != nil && !u.Attempt.Machine.Freed() && u.Phase() == api.Terminating {
 				x.says(u, grant.Tombstone)
 			}
 		}
-		durable := u.isSuspended()
+		durable := u.IsSuspended()
 		next := x.succeeded()
 		next.give(ResumeWork{})
 		next.answers()
-		u = next.work.units[u.path]
-		if durable && u.phase() == api.Running {
+		u = next.work.Units[u.Path]
+		if durable && u.Phase() == api.Running {
 			t.Errorf("after %d steps the next leader lets it run", steps)
 		}
-		if u.attempt != nil && u.phase() == api.Terminating {
-			n := next.nodes[u.attempt.machine.Nodes()[0]]
-			next.hear(grant.Replied{Node: n.view.ID, Tx: u.attempt.machine.ID(), Incarnation: n.incarnation, Revision: n.revision, State: grant.Tombstone})
+		if u.Attempt != nil && u.Phase() == api.Terminating {
+			n := next.nodes[u.Attempt.Machine.Nodes()[0]]
+			next.hear(grant.Replied{Node: n.view.ID, Tx: u.Attempt.Machine.ID(), Incarnation: n.incarnation, Revision: n.revision, State: grant.Tombstone})
 			next.answers()
 		}
 		if durable && next.has(u) != "Pending Suspended" {
@@ -239,23 +240,23 @@ func TestASuspendedJobReleasesAllItsUnits(t *testing.T) {
 	first := x.submitJob("j", 3, 1)
 	x.answers()
 	x.settles(first, grant.Reserved)
-	grown := first.job.units[1]
+	grown := first.Job.Units[1]
 	x.settles(grown, grant.Reserved)
 	if x.has(first) != "Running" || x.has(grown) != "Running" {
 		t.Fatalf("it is %s and %s", x.has(first), x.has(grown))
 	}
 	x.changes(first, suspend)
-	if c := x.jobObject(first.job).Status; c.Conditions[0].Reason != "Suspended" || c.Phase != api.Queued {
+	if c := x.jobObject(first.Job).Status; c.Conditions[0].Reason != "Suspended" || c.Phase != api.Queued {
 		t.Errorf("while it stops the job shows %+v", c)
 	}
 	x.says(first, grant.Tombstone)
 	x.settles(grown, grant.Tombstone)
 	x.pass(time.Minute)
 	x.answers()
-	if x.has(first) != "Pending Suspended" || x.has(grown) != "Pending Suspended" || len(x.work.attempts) > 0 {
-		t.Errorf("it is %s and %s, with %d attempts", x.has(first), x.has(grown), len(x.work.attempts))
+	if x.has(first) != "Pending Suspended" || x.has(grown) != "Pending Suspended" || len(x.work.Attempts) > 0 {
+		t.Errorf("it is %s and %s, with %d attempts", x.has(first), x.has(grown), len(x.work.Attempts))
 	}
-	if c := x.jobObject(first.job).Status; c.Conditions[0].Reason != "Suspended" {
+	if c := x.jobObject(first.Job).Status; c.Conditions[0].Reason != "Suspended" {
 		t.Errorf("the job shows %+v", c)
 	}
 	x.changes(first, resume)
@@ -292,29 +293,29 @@ func TestTheQueueChangesWhileWorkWaits(t *testing.T) {
 	x := newScene(t)
 	a, b := x.submit("a", 9, ""), x.submitDocument(fmt.Appendf(nil, `{"metadata":{"name":"j"},"spec":{"parallelism":3,"template":{"spec":{"resources":{"requests":{"nvidia.com/gpu":"9"}}}}}}`))
 	x.answers()
-	for _, u := range []*unit{a, b} {
+	for _, u := range []*work.Unit{a, b} {
 		x.changes(u, `{"queue":"night"}`)
 		if got := x.refusedWith(); got != "" {
-			t.Errorf("%s: %s", u.path, got)
+			t.Errorf("%s: %s", u.Path, got)
 		}
 	}
-	for _, u := range append(b.job.units, a) {
-		if u.record.Queue != "night" || x.storedWaiting(u) == nil {
-			t.Errorf("%s is in queue %s, and the store has %+v", u.path, u.record.Queue, x.storedWaiting(u))
+	for _, u := range append(b.Job.Units, a) {
+		if u.Record.Queue != "night" || x.storedWaiting(u) == nil {
+			t.Errorf("%s is in queue %s, and the store has %+v", u.Path, u.Record.Queue, x.storedWaiting(u))
 		}
-		old := u.record
+		old := u.Record
 		old.Queue = "default"
 		if _, found, _, _ := x.kv.Get(t.Context(), old.Order().Key()); found {
-			t.Errorf("%s has its place in the former queue too", u.path)
+			t.Errorf("%s has its place in the former queue too", u.Path)
 		}
 	}
-	if got := x.room.Order().Position(a.key); got != 1 {
+	if got := x.room.Order().Position(a.Key); got != 1 {
 		t.Errorf("the position over all queues is %d", got)
 	}
-	x.put(record.JobKey("default", "j"), record.MustEncode(b.job.record)) // another has written it
+	x.put(record.JobKey("default", "j"), record.MustEncode(b.Job.Record)) // another has written it
 	x.changes(b, `{"queue":"day"}`)
-	if got := x.refusedWith(); !strings.HasPrefix(got, "503") || b.record.Queue != "night" {
-		t.Errorf("the store has refused the change: answered %q, in queue %s", got, b.record.Queue)
+	if got := x.refusedWith(); !strings.HasPrefix(got, "503") || b.Record.Queue != "night" {
+		t.Errorf("the store has refused the change: answered %q, in queue %s", got, b.Record.Queue)
 	}
 	r := x.running("r", 1, "")
 	x.changes(r, `{"queue":"night"}`)
@@ -322,8 +323,8 @@ func TestTheQueueChangesWhileWorkWaits(t *testing.T) {
 		t.Errorf("of a unit that runs: %q", got)
 	}
 	next := x.succeeded()
-	if u := next.work.units[a.path]; u.record.Queue != "night" || next.waitsFor(u) == "" {
-		t.Errorf("the next leader finds %+v", u.record)
+	if u := next.work.Units[a.Path]; u.Record.Queue != "night" || next.waitsFor(u) == "" {
+		t.Errorf("the next leader finds %+v", u.Record)
 	}
 }
 
@@ -332,7 +333,7 @@ func TestWhatAPatchOfTheSpecMayNotChange(t *testing.T) {
 	a, j := x.submit("a", 9, ""), x.submitJob("j", 3, 9)
 	x.answers()
 	for name, c := range map[string]struct {
-		u    *unit
+		u    *work.Unit
 		spec string
 		want string
 	}{
@@ -358,7 +359,7 @@ func TestWhatAPatchOfTheSpecMayNotChange(t *testing.T) {
 	}
 	t.Run("an equal value of a fixed field is no change", func(t *testing.T) {
 		x.changes(a, `{"suspend":true,"resources":{"requests":{"nvidia.com/gpu":"9"}}}`)
-		if got := x.refusedWith(); got != "" || !a.isSuspended() {
+		if got := x.refusedWith(); got != "" || !a.IsSuspended() {
 			t.Errorf("answered %q", got)
 		}
 	})

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/txn"
 )
 
@@ -14,20 +15,20 @@ import (
 // retries. Both instants are in the store, so a later leader ends the unit at the same time.
 
 // limitTime ends a unit that runs once its time is over.
-func (l *Leader) limitTime(a *attempt) {
-	t, limited := limitOf(a)
+func (l *Leader) limitTime(a *work.Attempt) {
+	t, limited := work.LimitOf(a)
 	if !limited {
 		return
 	}
-	tx := a.machine.ID()
+	tx := a.Machine.ID()
 	var run func()
 	run = func() {
-		if l.work.attempts[tx] == a {
+		if l.work.Attempts[tx] == a {
 			l.expire(a, t)
 			l.post.After(expireAgain, run) // the store may refuse the end
 		}
 	}
-	l.post.After(max(0, time.Duration(t.end()-l.post.Millis())*time.Millisecond), run)
+	l.post.After(max(0, time.Duration(t.End()-l.post.Millis())*time.Millisecond), run)
 }
 
 // expireAgain is the time after which a unit whose time is over, and that still holds
@@ -35,15 +36,15 @@ func (l *Leader) limitTime(a *attempt) {
 const expireAgain = 30 * time.Second
 
 // expire ends a unit whose time is over. A unit that ends already goes on doing so.
-func (l *Leader) expire(a *attempt, t timeLimit) {
-	u := a.unit
-	if a.machine.State() != txn.Committed || u.life.EndAsked() || a.notice != nil {
+func (l *Leader) expire(a *work.Attempt, t work.TimeLimit) {
+	u := a.Unit
+	if a.Machine.State() != txn.Committed || u.Life.EndAsked() || a.Notice != nil {
 		return
 	}
-	a.setOutcome(&t.outcome)
-	l.post.Info("time_is_over", "unit", u.path, "phase", t.outcome.Phase, "message", t.outcome.Message)
-	asked := txn.ReleaseAsked{Reason: t.outcome.Message}
-	if u.hasWork() { // nothing tells a launcher that has attached nothing
+	a.SetOutcome(&t.Outcome)
+	l.post.Info("time_is_over", "unit", u.Path, "phase", t.Outcome.Phase, "message", t.Outcome.Message)
+	asked := txn.ReleaseAsked{Reason: t.Outcome.Message}
+	if u.HasWork() { // nothing tells a launcher that has attached nothing
 		asked.GraceSeconds = DefaultGrace
 	}
 	l.end(u, asked)
@@ -51,9 +52,9 @@ func (l *Leader) expire(a *attempt, t timeLimit) {
 
 // limitTimes is limitTime of all units that an earlier leader has started.
 func (l *Leader) limitTimes() {
-	for _, path := range slices.Sorted(maps.Keys(l.work.units)) {
-		if u := l.work.units[path]; u.attempt != nil {
-			l.limitTime(u.attempt)
+	for _, path := range slices.Sorted(maps.Keys(l.work.Units)) {
+		if u := l.work.Units[path]; u.Attempt != nil {
+			l.limitTime(u.Attempt)
 		}
 	}
 }

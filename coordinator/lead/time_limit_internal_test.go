@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/grant"
 )
 
 // limited is a job of one member that runs, and is held since the present instant.
-func (x *scene) limited(spec, template string) *unit {
+func (x *scene) limited(spec, template string) *work.Unit {
 	x.t.Helper()
 	u := x.submitDocument(fmt.Appendf(nil, `{"metadata":{"name":"j"},"spec":{%s"template":{"spec":{%s"resources":{"requests":{"nvidia.com/gpu":"1"}}}}}}`, spec, template))
 	x.answers()
@@ -39,15 +40,15 @@ func TestAUnitEndsWithItsTime(t *testing.T) {
 			x := newWorkScene(t)
 			u := x.limited(c.spec, c.template)
 			x.clear()
-			x.pass(c.after + clockError - time.Millisecond)
-			if x.answers(); u.phase() != api.Running {
-				t.Fatalf("before its time the unit is %s", u.phase())
+			x.pass(c.after + work.ClockError - time.Millisecond)
+			if x.answers(); u.Phase() != api.Running {
+				t.Fatalf("before its time the unit is %s", u.Phase())
 			}
 			x.pass(time.Millisecond)
 			x.answers()
-			tx := u.attempt.machine.ID()
-			if u.phase() != api.Terminating {
-				t.Fatalf("after its time the unit is %s", u.phase())
+			tx := u.Attempt.Machine.ID()
+			if u.Phase() != api.Terminating {
+				t.Fatalf("after its time the unit is %s", u.Phase())
 			}
 			for _, e := range x.left {
 				if r, is := e.Command.(grant.Release); is && r.Tx == tx && r.Grace != time.Duration(c.grace)*time.Second {
@@ -58,7 +59,7 @@ func TestAUnitEndsWithItsTime(t *testing.T) {
 			if got := x.stored(u); api.Phase(got.Phase) != c.phase || !strings.HasPrefix(got.Reason, c.message) {
 				t.Errorf("the unit is %s: %s, want %s: %s", got.Phase, got.Reason, c.phase, c.message)
 			}
-			if j := u.job.record; api.Phase(j.Phase) != c.phase || !strings.HasPrefix(j.Message, c.message) {
+			if j := u.Job.Record; api.Phase(j.Phase) != c.phase || !strings.HasPrefix(j.Message, c.message) {
 				t.Errorf("the job is %s: %s, want %s: %s", j.Phase, j.Message, c.phase, c.message)
 			}
 			x.check()
@@ -75,14 +76,14 @@ func TestTheNextLeaderKeepsTheTime(t *testing.T) {
 	next := x.succeeded()
 	next.give(ResumeWork{})
 	next.answers()
-	u = next.work.units[u.path]
-	next.pass(10*time.Minute + clockError - time.Millisecond)
-	if next.answers(); u.phase() != api.Running {
-		t.Fatalf("before its time the unit is %s", u.phase())
+	u = next.work.Units[u.Path]
+	next.pass(10*time.Minute + work.ClockError - time.Millisecond)
+	if next.answers(); u.Phase() != api.Running {
+		t.Fatalf("before its time the unit is %s", u.Phase())
 	}
 	next.pass(time.Millisecond)
-	if next.answers(); u.phase() != api.Terminating {
-		t.Errorf("after its time the unit is %s", u.phase())
+	if next.answers(); u.Phase() != api.Terminating {
+		t.Errorf("after its time the unit is %s", u.Phase())
 	}
 }
 
@@ -101,14 +102,14 @@ func TestTtlGoesOnOverAnEviction(t *testing.T) {
 			u := x.limited(c.spec, c.template)
 			x.finish(func() { x.evict(u, txn.EvictAsked{Reason: "Drained"}) })
 			x.settles(u, grant.Tombstone)
-			if u.attempt == nil {
-				t.Fatalf("the unit is %s and not tried again", u.phase())
+			if u.Attempt == nil {
+				t.Fatalf("the unit is %s and not tried again", u.Phase())
 			}
 			x.pass(58 * time.Second)
 			x.holdsAll(u)
-			x.pass(clockError + 2*time.Second)
-			if x.answers(); u.phase() != c.want {
-				t.Errorf("a minute after the first start the unit is %s, want %s", u.phase(), c.want)
+			x.pass(work.ClockError + 2*time.Second)
+			if x.answers(); u.Phase() != c.want {
+				t.Errorf("a minute after the first start the unit is %s, want %s", u.Phase(), c.want)
 			}
 		})
 	}

@@ -4,45 +4,28 @@ import (
 	"fmt"
 
 	"github.com/musterd/muster/api"
-	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/resource"
 )
 
-// newUnit builds a unit from a member's specification; job is the document
-// that the specification is the template of, nil for an allocation. user has created
-// the allocation or the job, "" where unknown.
-func newUnit(tenant resource.TenantID, rec record.Unit, spec api.AllocationSpec, job *api.Job, user string) (*unit, *api.Status) {
-	if rec.Queue == "" {
-		rec.Queue = api.DefaultQueue
-	}
-	rec.Tenant = tenant
-	var groups api.QuotaDemand
-	if spec.Quota != nil {
-		groups = *spec.Quota
-	}
-	u := &unit{record: rec, path: rec.Path().String(), groups: groups, policy: spec.PreemptionPolicy}
-	return u, u.setForms(spec, job, user)
-}
-
 // opsOf is how many operations the largest Txn of a submission takes.
 func (l *Leader) opsOf(s *submission) int {
 	enqueue := 2*len(s.units) + 2
-	commit := min(s.units[0].record.Members, max(1, len(l.state.Nodes()))) + sched.CommitOps
+	commit := min(s.units[0].Record.Members, max(1, len(l.state.Nodes()))) + sched.CommitOps
 	return max(enqueue, commit)
 }
 
 // exceedsTxn refuses a job that one transaction of the store cannot hold.
 func (l *Leader) exceedsTxn(s *submission, ops int) *api.Status {
 	field, advice := "spec.parallelism", ""
-	if s.job != nil && s.job.doc.Spec.Completions != nil {
+	if s.job != nil && s.job.Doc.Spec.Completions != nil {
 		field = "spec.completions"
 	}
-	if s.job != nil && !s.job.gang { // each member is a unit
+	if s.job != nil && !s.job.Gang { // each member is a unit
 		advice = fmt.Sprintf("ask for %d members at most, ", (l.post.MaxOps()-2)/2)
 	}
 	return api.Errorf(422, "%s: storing %d members takes %d operations, and the store takes %d in one transaction: %sraise etcd's --max-txn-ops, or submit several jobs",
-		field, max(len(s.units), s.units[0].record.Members), ops, l.post.MaxOps(), advice)
+		field, max(len(s.units), s.units[0].Record.Members), ops, l.post.MaxOps(), advice)
 }
 
 // overQuota refuses an allocation that may not wait.

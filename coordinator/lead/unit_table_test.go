@@ -93,8 +93,8 @@ func (x *inputs) take(t *rapid.T, effects []post.Effect) {
 	if err := x.Check(); err != nil {
 		t.Fatal(err)
 	}
-	for _, u := range x.work.units {
-		x.seen[u.life.Phase()]++
+	for _, u := range x.work.Units {
+		x.seen[u.Life.Phase()]++
 	}
 }
 
@@ -131,16 +131,16 @@ func (x *inputs) create(t *rapid.T) {
 }
 
 // any draws a unit.
-func (x *inputs) any(t *rapid.T) *unit {
-	if len(x.work.units) == 0 {
+func (x *inputs) any(t *rapid.T) *work.Unit {
+	if len(x.work.Units) == 0 {
 		t.Skip("there is no unit")
 	}
 	var paths []string
-	for path := range x.work.units {
+	for path := range x.work.Units {
 		paths = append(paths, path)
 	}
 	slices.Sort(paths)
-	return x.work.units[rapid.SampledFrom(paths).Draw(t, "unit")]
+	return x.work.Units[rapid.SampledFrom(paths).Draw(t, "unit")]
 }
 
 // answer answers a write or a read, whichever; a write may have no answer and
@@ -189,20 +189,20 @@ func (x *inputs) answer(t *rapid.T) {
 // speak has an agent say what it may of an attempt.
 func (x *inputs) speak(t *rapid.T) {
 	u := x.any(t)
-	a := u.attempt
+	a := u.Attempt
 	if a == nil {
 		t.Skip("it has no attempt")
 	}
-	id := rapid.SampledFrom(a.machine.Nodes()).Draw(t, "node")
+	id := rapid.SampledFrom(a.Machine.Nodes()).Draw(t, "node")
 	n := x.nodes[id]
-	e := grant.Replied{Node: id, Tx: a.machine.ID(), Incarnation: n.incarnation, Revision: n.revision}
+	e := grant.Replied{Node: id, Tx: a.Machine.ID(), Incarnation: n.incarnation, Revision: n.revision}
 	if h := n.reservations[e.Tx]; h != nil {
 		e.Members = h.members
 	}
-	switch s := a.machine.State(); {
-	case a.machine.Undecided():
+	switch s := a.Machine.State(); {
+	case a.Machine.Undecided():
 		e.State = grant.Reserved
-		if len(a.victims) > 0 && s == txn.Reserving {
+		if len(a.Victims) > 0 && s == txn.Reserving {
 			e.State = grant.Waiting
 		}
 		if rapid.IntRange(0, 5).Draw(t, "refuse") == 0 {
@@ -225,7 +225,7 @@ func TestAUnitTakesOnlyStepsOfTheTable(t *testing.T) {
 		defer x.kv.Close()
 		t.Repeat(map[string]func(*rapid.T){
 			"create": func(t *rapid.T) {
-				if len(x.work.units) < 8 {
+				if len(x.work.Units) < 8 {
 					x.create(t)
 				}
 			},
@@ -264,7 +264,7 @@ func (x *inputs) change(t *rapid.T) {
 	if rapid.IntRange(0, 3).Draw(t, "other queue") == 0 {
 		spec["queue"] = rapid.SampledFrom([]string{"default", "night"}).Draw(t, "queue")
 	}
-	if u.job != nil && rapid.Bool().Draw(t, "other size") {
+	if u.Job != nil && rapid.Bool().Draw(t, "other size") {
 		spec["parallelism"] = rapid.IntRange(2, 6).Draw(t, "parallelism")
 	}
 	if len(spec) == 0 {
@@ -276,10 +276,10 @@ func (x *inputs) change(t *rapid.T) {
 	}
 	x.made++
 	token, patch := post.Token(1000+x.made), api.WorkPatch{Spec: raw}
-	if u.job == nil {
-		x.give(t, ClientRequest{token, PatchAllocation{"default", u.record.Name, patch}})
+	if u.Job == nil {
+		x.give(t, ClientRequest{token, PatchAllocation{"default", u.Record.Name, patch}})
 	} else {
-		x.give(t, ClientRequest{token, PatchJob{"default", u.record.Name, patch}})
+		x.give(t, ClientRequest{token, PatchJob{"default", u.Record.Name, patch}})
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/musterd/muster/coordinator/cluster"
 	"github.com/musterd/muster/coordinator/lead/charges"
 	"github.com/musterd/muster/coordinator/lead/edit"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/place"
 	"github.com/musterd/muster/coordinator/queue/rule"
 	"github.com/musterd/muster/coordinator/sched"
@@ -26,7 +27,7 @@ type view struct {
 	state *cluster.State
 	// occupancy names the occupants of state that are out of date.
 	occupancy *occupancyNews
-	work      register
+	work      work.Register
 	learner   place.Learner // of the mix of work that has arrived
 	ports     portHolders
 	// lostHolds are the live transactions that have lost members on a node whose agent has not
@@ -42,7 +43,7 @@ type view struct {
 
 func newView(r *Rules, floor resource.Revision, now time.Time) view {
 	return view{
-		floor: floor, work: newRegister(r.PreemptionPolicy), state: &cluster.State{}, occupancy: &occupancyNews{}, nodes: map[resource.NodeID]*node{},
+		floor: floor, work: work.NewRegister(r.PreemptionPolicy), state: &cluster.State{}, occupancy: &occupancyNews{}, nodes: map[resource.NodeID]*node{},
 		lostHolds: map[resource.NodeID]map[resource.TxID]bool{}, quotas: charges.New(r.Quota, now), room: sched.NewRoom(), spaces: newSpaces(), objects: edit.New(),
 	}
 }
@@ -58,12 +59,12 @@ func (v *view) node(id resource.NodeID) *node {
 }
 
 // member finds an allocation as clients name it.
-func (v *view) member(namespace, name string) (*unit, int, *api.Status) {
-	m := v.work.members[namespace+"/"+name]
-	if m == nil || m.unit.isHidden() {
+func (v *view) member(namespace, name string) (*work.Unit, int, *api.Status) {
+	m := v.work.Members[namespace+"/"+name]
+	if m == nil || m.Unit.IsHidden() {
 		return nil, 0, NotFound("allocation", namespace, name)
 	}
-	return m.unit, m.index, nil
+	return m.Unit, m.Index, nil
 }
 
 func NotFound(kind, namespace, name string) *api.Status {
@@ -80,39 +81,39 @@ func (v *view) removeNode(id resource.NodeID) {
 
 // insertUnit takes a unit and its members in, and learns from them. A new leader so
 // learns first from the units that the store has, in the order of their keys.
-func (v *view) insertUnit(u *unit) {
+func (v *view) insertUnit(u *work.Unit) {
 	v.learner.Observe(&u.Demand)
-	v.work.insertUnit(u)
+	v.work.InsertUnit(u)
 }
 
 // deleteUnit takes a unit and its members out.
-func (v *view) deleteUnit(u *unit) {
-	v.work.deleteUnit(u)
+func (v *view) deleteUnit(u *work.Unit) {
+	v.work.DeleteUnit(u)
 	v.occupancy.noteUnit(u)
 }
 
 // insertAttempt takes a transaction in that is under way or live.
-func (v *view) insertAttempt(tx resource.TxID, a *attempt) {
-	v.work.insertAttempt(tx, a)
-	v.occupancy.noteUnit(a.unit)
+func (v *view) insertAttempt(tx resource.TxID, a *work.Attempt) {
+	v.work.InsertAttempt(tx, a)
+	v.occupancy.noteUnit(a.Unit)
 }
 
 // deleteAttempt takes a transaction out that has ended.
 func (v *view) deleteAttempt(tx resource.TxID) {
-	a := v.work.deleteAttempt(tx)
+	a := v.work.DeleteAttempt(tx)
 	if a == nil {
 		return
 	}
-	v.occupancy.noteUnit(a.unit)
-	for _, m := range a.lostMembers {
+	v.occupancy.noteUnit(a.Unit)
+	for _, m := range a.LostMembers {
 		v.noteRid(tx, m.Node)
 	}
 }
 
 // findJob finds a job in the loop.
-func (l *Leader) findJob(namespace, name string) (*job, *api.Status) {
-	j := l.work.jobs[namespace+"/"+name]
-	if j == nil || j.isHidden() {
+func (l *Leader) findJob(namespace, name string) (*work.Job, *api.Status) {
+	j := l.work.Jobs[namespace+"/"+name]
+	if j == nil || j.IsHidden() {
 		return nil, NotFound("job", namespace, name)
 	}
 	return j, nil

@@ -40,8 +40,8 @@ func (l *Leader) isolateNode(n *node, bad *lie) {
 	}
 	l.post.Add(post.Effect{Kind: post.DistrustNode, Node: n.view.ID})
 	for _, tx := range l.attemptsOn(n.view.ID) {
-		if a := l.work.attempts[tx]; a != nil && a.machine.Undecided() {
-			a.fail(n.view.ID, breaker.WrongVote)
+		if a := l.work.Attempts[tx]; a != nil && a.Machine.Undecided() {
+			a.Fail(n.view.ID, breaker.WrongVote)
 			l.step(a, txn.Refused{Node: n.view.ID, Reasons: []resource.Reason{{Code: resource.ReasonViolation, Detail: Clip(bad.detail)}}})
 		}
 	}

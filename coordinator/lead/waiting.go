@@ -11,62 +11,62 @@ import (
 // its code has changed, and when its message has and the last write is old enough.
 
 // waitingOf is why a unit waits now.
-func (l *Leader) waitingOf(u *unit) record.Waiting {
+func (l *Leader) waitingOf(u *work.Unit) record.Waiting {
 	switch {
-	case u.isSuspended():
+	case u.IsSuspended():
 		reason := ""
-		if u.job != nil {
-			reason = u.job.record.Suspended
+		if u.Job != nil {
+			reason = u.Job.Record.Suspended
 		}
-		return shown.Suspended(u.record.Kind, u.record.Namespace, u.record.Name, reason)
-	case u.hold == holdDependency:
-		return shown.WaitingForDependency(l.wantsOf(u.job))
-	case u.hold == holdDelay:
-		return u.retryOf()
-	case u.hold == holdThrottled:
-		return shown.ParallelismReached(u.job.doc.AtOnce())
-	case u.gathers():
-		if n := u.group.arrivedWith(u); n < u.group.rule.MinMembers {
-			return shown.WaitingForGang(n, u.group.rule.MinMembers, u.group.id)
+		return shown.Suspended(u.Record.Kind, u.Record.Namespace, u.Record.Name, reason)
+	case u.Hold == work.HoldDependency:
+		return shown.WaitingForDependency(l.wantsOf(u.Job))
+	case u.Hold == work.HoldDelay:
+		return u.RetryOf()
+	case u.Hold == work.HoldThrottled:
+		return shown.ParallelismReached(u.Job.Doc.AtOnce())
+	case u.Gathers():
+		if n := u.Group.ArrivedWith(u); n < u.Group.Rule.MinMembers {
+			return shown.WaitingForGang(n, u.Group.Rule.MinMembers, u.Group.Id)
 		}
 	}
 	if b := l.blockOf(u); b != nil {
 		return shown.WaitingForQueue(waitingForQueue(b))
 	}
 	switch e := l.evidenceOf(u); {
-	case u.preempting():
-		return shown.Preempting(u.attempt.nomination())
-	case u.life.Phase() == work.Resting && u.refusals > 0:
+	case u.Preempting():
+		return shown.Preempting(u.Attempt.Nomination())
+	case u.Life.Phase() == work.Resting && u.Refusals > 0:
 		reason := "an attempt came to nothing"
-		if u.failed.node != "" {
-			reason = "node " + string(u.failed.node) + ": " + u.failed.String()
+		if u.Failed.Node != "" {
+			reason = "node " + string(u.Failed.Node) + ": " + u.Failed.String()
 		}
-		return shown.Refused(u.refusals, Clip(reason), u.rested)
+		return shown.Refused(u.Refusals, Clip(reason), u.Rested)
 	case e != nil && e.Short != nil:
 		return shown.OverQuota(l.quotas.Reasons(e.Short)[0].Detail)
 	case e != nil:
-		return shown.NoPlace(u.record.Namespace, u.record.Name)
+		return shown.NoPlace(u.Record.Namespace, u.Record.Name)
 	}
 	return record.Waiting{}
 }
 
 // waitingNow is waitingOf with the verdict whether the unit can ever run.
-func (l *Leader) waitingNow(u *unit) record.Waiting {
+func (l *Leader) waitingNow(u *work.Unit) record.Waiting {
 	w := l.waitingOf(u)
-	if w.Code == "" && u.fate.message != "" {
+	if w.Code == "" && u.Fate.Message != "" {
 		w = shown.Untried()
 	}
-	l.addFate(&w, &u.fate, u.told.waiting)
+	l.addFate(&w, &u.Fate, u.Told.Waiting)
 	return w
 }
 
 // orderOf is the value of the order key of a unit that is stored, with why it waits.
-func (l *Leader) orderOf(u *unit) record.Order {
-	o := record.Order{UnitUID: u.record.UID}
+func (l *Leader) orderOf(u *work.Unit) record.Order {
+	o := record.Order{UnitUID: u.Record.UID}
 	if w := l.waitingNow(u); w.Code != "" {
 		w.SinceMillis = l.post.Millis()
 		o.Waiting = &w
 	}
-	u.setTold(told{waiting: o.Waiting, at: l.post.Now()})
+	u.SetTold(work.Told{Waiting: o.Waiting, At: l.post.Now()})
 	return o
 }

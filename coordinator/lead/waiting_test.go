@@ -8,20 +8,21 @@ import (
 
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/lead/post"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/grant"
 )
 
 // storedWaiting is why a unit waits as the store has it, nil for nothing.
-func (x *scene) storedWaiting(u *unit) *record.Waiting {
+func (x *scene) storedWaiting(u *work.Unit) *record.Waiting {
 	x.t.Helper()
-	order, _ := storedAs[record.Order](x, u.record.Order().Key())
+	order, _ := storedAs[record.Order](x, u.Record.Order().Key())
 	return order.Waiting
 }
 
 // waitsFor is the code in the store, "" for none.
-func (x *scene) waitsFor(u *unit) string {
+func (x *scene) waitsFor(u *work.Unit) string {
 	if w := x.storedWaiting(u); w != nil {
 		return w.Code
 	}
@@ -61,11 +62,11 @@ func TestAnotherReasonIsWrittenWithinASecond(t *testing.T) {
 	a := x.accepted("a", 8, "")
 	since := x.storedWaiting(a).SinceMillis
 	x.pass(time.Second)
-	x.finish(func() { x.end(x.work.units["default/alloc/r1/0"], txn.ReleaseAsked{}) })
-	x.settles(x.work.units["default/alloc/r1/0"], grant.Tombstone)
+	x.finish(func() { x.end(x.work.Units["default/alloc/r1/0"], txn.ReleaseAsked{}) })
+	x.settles(x.work.Units["default/alloc/r1/0"], grant.Tombstone)
 	refuse := func() {
 		x.t.Helper()
-		for a.attempt == nil {
+		for a.Attempt == nil {
 			x.pass(100 * time.Millisecond)
 		}
 		x.settles(a, grant.No)
@@ -104,7 +105,7 @@ func TestAReasonNeverOutlivesTheWait(t *testing.T) {
 	x.running("r1", 8, "")
 	x.running("r2", 8, "")
 	a := x.accepted("a", 8, "")
-	x.do(func() { a.setTold(told{revision: a.told.revision}) }) // as after an election
+	x.do(func() { a.SetTold(work.Told{Revision: a.Told.Revision}) }) // as after an election
 	x.second()
 	if len(x.asked) != 1 {
 		t.Fatalf("%d writes, want one", len(x.asked))
@@ -125,22 +126,22 @@ func TestNoUnitStarvesForItsReason(t *testing.T) {
 	rules := sceneRules()
 	rules.NamespaceAllocations = 2 * units
 	x := newSceneOf(t, rules)
-	var all []*unit
+	var all []*work.Unit
 	for i := range units {
 		all = append(all, x.submit(fmt.Sprint("u", i), 9, ""))
 	}
 	x.seconds(9) // for the verdicts
 	for _, u := range all {
-		u.setTold(told{revision: u.told.revision}) // as units of an older version
+		u.SetTold(work.Told{Revision: u.Told.Revision}) // as units of an older version
 	}
 	loud := all[450:]
 	perSecond := waitingRate.Burst + int(time.Second/waitingRate.Every)
 	for range 12 {
 		for _, u := range loud {
-			if u.told.waiting != nil {
-				w := *u.told.waiting
+			if u.Told.Waiting != nil {
+				w := *u.Told.Waiting
 				w.Code = "Other" // what is stored is out of date at once
-				u.setTold(told{waiting: &w, revision: u.told.revision})
+				u.SetTold(work.Told{Waiting: &w, Revision: u.Told.Revision})
 			}
 			x.noteWaiting(u)
 		}
@@ -151,8 +152,8 @@ func TestNoUnitStarvesForItsReason(t *testing.T) {
 		x.answers()
 	}
 	for _, u := range all[:450] {
-		if u.told.waiting == nil {
-			t.Fatalf("%s has no reason after 12 s", u.path)
+		if u.Told.Waiting == nil {
+			t.Fatalf("%s has no reason after 12 s", u.Path)
 		}
 	}
 }
@@ -163,7 +164,7 @@ func TestTheNextLeaderShowsTheReasonThatIsStored(t *testing.T) {
 	want := x.conditionOf(a, "Scheduled")
 	version := x.allocation(a, 0).Metadata.ResourceVersion
 	next := x.succeeded()
-	a = next.work.units[a.path]
+	a = next.work.Units[a.Path]
 	if got := next.conditionOf(a, "Scheduled"); got != want || next.allocation(a, 0).Metadata.ResourceVersion != version {
 		t.Errorf("%+v at %s, want %+v at %s", got, next.allocation(a, 0).Metadata.ResourceVersion, want, version)
 	}
@@ -175,13 +176,13 @@ func TestAUnitThatIsEvictedAndWaitsAnewWasNotTried(t *testing.T) {
 	x.settles(j, grant.Reserved)
 	x.finish(func() { x.evict(j, txn.EvictAsked{Reason: "drill"}) })
 	x.says(j, grant.Tombstone)
-	for j.phase() != api.Pending {
+	for j.Phase() != api.Pending {
 		x.answer()
 	}
 	if w := x.storedWaiting(j); w != nil {
 		t.Errorf("%+v", w)
 	}
-	s := x.showJob(j.job)
+	s := x.showJob(j.Job)
 	if c := s.Show().Status.Conditions[0]; c.Reason != "Unscheduled" || c.Message != "waiting for the scheduler" {
 		t.Errorf("%+v", c)
 	}

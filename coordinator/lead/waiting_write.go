@@ -17,7 +17,7 @@ import (
 func (l *Leader) writeWaiting() {
 	l.noteFates()
 	w := &l.waiting
-	var later []*unit // preemptors, which are not in the order
+	var later []*work.Unit // preemptors, which are not in the order
 	for looks := 0; len(w.newest) > 0 && looks < waitingLooks/2; looks++ {
 		u := w.newest[len(w.newest)-1]
 		l.judgeFate(u)
@@ -25,7 +25,7 @@ func (l *Leader) writeWaiting() {
 			break
 		}
 		w.newest = w.newest[:len(w.newest)-1]
-		if u.preempting() {
+		if u.Preempting() {
 			later = append(later, u)
 		} else {
 			delete(w.noted, u)
@@ -34,7 +34,7 @@ func (l *Leader) writeWaiting() {
 	w.newest = append(later, w.newest...)
 	round := l.room.Order().Range(w.looked, waitingLooks/2)
 	for _, k := range round {
-		u := l.work.units[k.Path]
+		u := l.work.Units[k.Path]
 		if u != nil {
 			l.judgeFate(u)
 		}
@@ -49,16 +49,16 @@ func (l *Leader) writeWaiting() {
 }
 
 // hasWaitingNews reports whether why a unit waits is to be written now.
-func (l *Leader) hasWaitingNews(u *unit) bool {
-	if u == nil || u.life.Gone() || !u.waiting() || !u.queued || u.stored == 0 || u.life.EndAsked() || u.told.writing || u.life.Writing() != work.NoWrite || u.adopting != "" {
+func (l *Leader) hasWaitingNews(u *work.Unit) bool {
+	if u == nil || u.Life.Gone() || !u.Waiting() || !u.Queued || u.Stored == 0 || u.Life.EndAsked() || u.Told.Writing || u.Life.Writing() != work.NoWrite || u.Adopting != "" {
 		return false
 	}
-	if u.attempt != nil && !u.preempting() { // it is about to be placed
+	if u.Attempt != nil && !u.Preempting() { // it is about to be placed
 		return false
 	}
 	now, before := l.waitingNow(u), record.Waiting{}
-	if u.told.waiting != nil {
-		before = *u.told.waiting
+	if u.Told.Waiting != nil {
+		before = *u.Told.Waiting
 	}
 	now.SinceMillis = before.SinceMillis
 	switch {
@@ -69,32 +69,32 @@ func (l *Leader) hasWaitingNews(u *unit) bool {
 	case now.Code != before.Code:
 		return true
 	}
-	return now != before && l.post.Now().Sub(u.told.at) >= waitingEvery
+	return now != before && l.post.Now().Sub(u.Told.At) >= waitingEvery
 }
 
 // tellWaiting writes why a unit waits, and reports whether the rate lets it. The
 // write compares the unit's own key: it never lands once the unit has left the
 // order.
-func (l *Leader) tellWaiting(u *unit) bool {
+func (l *Leader) tellWaiting(u *work.Unit) bool {
 	if !l.waiting.bucket.Take(l.post.Now(), waitingRate) {
 		return false
 	}
 	w := l.waitingNow(u)
 	if w.Code == "" { // the verdict alone has changed
-		w = *u.told.waiting
+		w = *u.Told.Waiting
 		w.Never, w.NeverCode, w.NeverSinceMillis = "", "", 0
 	}
-	if w.SinceMillis = l.post.Millis(); u.told.waiting != nil && u.told.waiting.Code == w.Code {
-		w.SinceMillis = u.told.waiting.SinceMillis
+	if w.SinceMillis = l.post.Millis(); u.Told.Waiting != nil && u.Told.Waiting.Code == w.Code {
+		w.SinceMillis = u.Told.Waiting.SinceMillis
 	}
-	u.beginTold()
-	key, at, stored := u.record.Order().Key(), l.post.Now(), u.stored
+	u.BeginTold()
+	key, at, stored := u.Record.Order().Key(), l.post.Now(), u.Stored
 	l.post.Settle(post.Decision{
-		Compares: []record.Compare{record.ModRevIs(u.record.Path().Key(), stored)},
-		Ops:      []record.Op{record.Put(key, record.MustEncode(record.Order{UnitUID: u.record.UID, Waiting: &w}))},
+		Compares: []record.Compare{record.ModRevIs(u.Record.Path().Key(), stored)},
+		Ops:      []record.Op{record.Put(key, record.MustEncode(record.Order{UnitUID: u.Record.UID, Waiting: &w}))},
 		Done: func(o txn.Outcome, rev resource.Revision, _ error) {
-			if u.finishTold(); o == txn.Landed && u.stored == stored && u.queued {
-				u.setTold(told{waiting: &w, revision: rev, at: at})
+			if u.FinishTold(); o == txn.Landed && u.Stored == stored && u.Queued {
+				u.SetTold(work.Told{Waiting: &w, Revision: rev, At: at})
 				l.notify(u)
 			}
 		},

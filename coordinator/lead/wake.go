@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/musterd/muster/coordinator/cluster"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/resource"
 )
@@ -80,18 +81,18 @@ func (l *Leader) takeOccupantNews(units []string) {
 }
 
 // noteFreed wakes those over quota that an attempt was charged to (E2).
-func (l *Leader) noteFreed(a *attempt) {
+func (l *Leader) noteFreed(a *work.Attempt) {
 	l.noteChange()
-	l.room.Freed(a.unit.record.Namespace, sched.TreesOf(a.charges))
+	l.room.Freed(a.Unit.Record.Namespace, sched.TreesOf(a.Charges))
 }
 
 // noteCharged wakes those that claim quota of the trees that an attempt is charged
 // to from now on, and all over that quota where the charge has moved other units
 // (E2). The charge is the trees' last call.
-func (l *Leader) noteCharged(a *attempt) {
-	switch trees := sched.TreesOf(a.charges); {
+func (l *Leader) noteCharged(a *work.Attempt) {
+	switch trees := sched.TreesOf(a.Charges); {
 	case len(trees) == 0:
-	case l.quotas.Trees().HasMovedOthers(a.unit.path):
+	case l.quotas.Trees().HasMovedOthers(a.Unit.Path):
 		l.room.Moved(trees)
 	default:
 		l.room.Charged(trees)
@@ -100,10 +101,10 @@ func (l *Leader) noteCharged(a *attempt) {
 
 // noteChargedTogether wakes all over the quota of the trees that attempts which start
 // together are charged to from now on (E2): each of the charges may have moved others.
-func (l *Leader) noteChargedTogether(c *company) {
+func (l *Leader) noteChargedTogether(c *work.Company) {
 	var trees []string
-	for _, a := range c.attempts {
-		trees = append(trees, sched.TreesOf(a.charges)...)
+	for _, a := range c.Attempts {
+		trees = append(trees, sched.TreesOf(a.Charges)...)
 	}
 	if slices.Sort(trees); len(trees) > 0 {
 		l.room.Moved(slices.Compact(trees))
@@ -176,7 +177,7 @@ func (l *Leader) setReady(n *node) {
 	switch {
 	case !before && n.view.Ready:
 		for _, tx := range l.attemptsOn(n.view.ID) {
-			for _, id := range l.work.attempts[tx].machine.Nodes() {
+			for _, id := range l.work.Attempts[tx].Machine.Nodes() {
 				l.state.MarkGrown(&l.nodes[id].view)
 			}
 		}

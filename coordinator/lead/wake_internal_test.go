@@ -132,10 +132,10 @@ func TestAnAbandonedPreemptionWakesWhatWaits(t *testing.T) {
 	claimed.Restore(api.Pending)
 	claimed.Take(work.StepClaimed, true)
 	ending.AskEnd(txn.ReleaseAsked{}, 0, nil)
-	for name, u := range map[string]*unit{
+	for name, u := range map[string]*work.Unit{
 		"its unit waits no more": nil,
-		"its unit waits":         {path: "x/alloc/a/0", key: queue.Key{Path: "x/alloc/a/0"}, life: claimed, record: record.Unit{Phase: string(api.Pending)}},
-		"its unit ends":          {stored: 1, life: ending},
+		"its unit waits":         {Path: "x/alloc/a/0", Key: queue.Key{Path: "x/alloc/a/0"}, Life: claimed, Record: record.Unit{Phase: string(api.Pending)}},
+		"its unit ends":          {Stored: 1, Life: ending},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, _ := alone(t)
@@ -145,7 +145,7 @@ func TestAnAbandonedPreemptionWakesWhatWaits(t *testing.T) {
 			if l.abandoned(d, true, nil); !w.woken() {
 				t.Error("nothing is tried again")
 			}
-			if u != nil && !u.life.EndAsked() && !l.room.Offered(u.path) {
+			if u != nil && !u.Life.EndAsked() && !l.room.Offered(u.Path) {
 				t.Error("its unit is not tried again")
 			}
 		})
@@ -157,26 +157,26 @@ func TestAnAbandonedPreemptionWakesWhatWaits(t *testing.T) {
 func TestAnAdoptedGrantWakesWhatWaits(t *testing.T) {
 	l, n := alone(t)
 	l.state.SetReady(&n.view, true)
-	u := &unit{path: "x/alloc/a/0", key: queue.Key{Path: "x/alloc/a/0"}, allocation: &api.Allocation{}, record: record.Unit{Namespace: "x", Phase: string(api.Pending)}}
+	u := &work.Unit{Path: "x/alloc/a/0", Key: queue.Key{Path: "x/alloc/a/0"}, Allocation: &api.Allocation{}, Record: record.Unit{Namespace: "x", Phase: string(api.Pending)}}
 	g := &lost{}
 	g.Tx, g.holders = transaction(1), map[resource.NodeID]grant.Grant{"n1": {Members: instances(n, 2)}}
-	a := &attempt{unit: u, charges: []record.Charge{{Tree: "quota"}}, held: map[resource.NodeID]bool{}}
+	a := &work.Attempt{Unit: u, Charges: []record.Charge{{Tree: "quota"}}, Held: map[resource.NodeID]bool{}}
 	over := sleeps(l, sched.Evidence{Code: sched.OverLimit})
-	l.notAdopted(adoptee{unit: u, waited: true}, func() *attempt {
+	l.notAdopted(adoptee{unit: u, waited: true}, func() *work.Attempt {
 		b := *a
-		b.machine, _ = txn.Recover(g.Tx, txn.Found{State: grant.RecordCommitted}, nil)
+		b.Machine, _ = txn.Recover(g.Tx, txn.Found{State: grant.RecordCommitted}, nil)
 		return &b
 	}())
-	if !over.woken() || !l.room.Offered(u.path) {
+	if !over.woken() || !l.room.Offered(u.Path) {
 		t.Error("nothing is tried again though the charge has ended")
 	}
 	l.room = sched.NewRoom()
 	w := sleeps(l, sched.Evidence{Code: sched.NoVictims})
-	l.work.units[u.path] = u
-	u.readopt(a, u.record, 7)
+	l.work.Units[u.Path] = u
+	u.Readopt(a, u.Record, 7)
 	l.adopted(a, g, map[resource.NodeID]txn.Vote{}, 7)
-	if !w.woken() || !u.evictable() {
-		t.Errorf("nothing is tried again though the unit is evictable: %t", u.evictable())
+	if !w.woken() || !u.Evictable() {
+		t.Errorf("nothing is tried again though the unit is evictable: %t", u.Evictable())
 	}
 }
 
@@ -310,7 +310,7 @@ var byEnds = map[string]wakeUp{
 			x.leaves("a")
 			x.accepted("w", 8, "")
 		},
-		event: func(x *scene) { x.says(x.work.units["default/alloc/a/0"], grant.Tombstone) }, // RELEASED is not written yet
+		event: func(x *scene) { x.says(x.work.Units["default/alloc/a/0"], grant.Tombstone) }, // RELEASED is not written yet
 	},
 	"the end of a charge": {
 		before: func(x *scene) {
@@ -338,7 +338,7 @@ var byEnds = map[string]wakeUp{
 			x.submit("b", 8, "")
 			x.accepted("w", 8, "")
 		},
-		event:   func(x *scene) { x.says(x.work.units["default/alloc/b/0"], grant.No) }, // ABORTED is not written yet
+		event:   func(x *scene) { x.says(x.work.Units["default/alloc/b/0"], grant.No) }, // ABORTED is not written yet
 		limited: "n2",
 	},
 	"an attempt that was given up": {
@@ -375,7 +375,7 @@ var byEnds = map[string]wakeUp{
 			x.running("c", 8, `"priority":9,`)
 			x.submit("a", 8, "")
 			x.accepted("w", 8, preempting)
-			x.says(x.work.units["default/alloc/a/0"], grant.Reserved)
+			x.says(x.work.Units["default/alloc/a/0"], grant.Reserved)
 		},
 		event: func(x *scene) { x.answers() },
 	},
@@ -405,7 +405,7 @@ var byQuota = map[string]wakeUp{
 			}
 			x.accepted("w", 4, `"quota":{"groups":{"Org":"two"}},`)
 			x.leaves("lent")
-			x.says(x.work.units["default/alloc/lent/0"], grant.Tombstone)
+			x.says(x.work.Units["default/alloc/lent/0"], grant.Tombstone)
 		},
 		event: func(x *scene) { x.answers() },
 	},

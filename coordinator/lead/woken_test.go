@@ -155,9 +155,9 @@ func TestANodeThatIsLostWakesNobodyInVain(t *testing.T) {
 	x.running("c", 8, `"priority":9,`)
 	x.leaves("a")
 	w := x.accepted("w", 8, preempting)
-	tries := w.attempts
-	if x.hear(grant.Disconnected{Node: "n2"}); w.attempts != tries {
-		t.Errorf("tried %d times, then %d times", tries, w.attempts)
+	tries := w.Attempts
+	if x.hear(grant.Disconnected{Node: "n2"}); w.Attempts != tries {
+		t.Errorf("tried %d times, then %d times", tries, w.Attempts)
 	}
 }
 
@@ -165,14 +165,14 @@ func TestANodeThatIsLostWakesNobodyInVain(t *testing.T) {
 func TestAListThatSaysNothingNew(t *testing.T) {
 	x := newScene(t)
 	a, c := x.running("a", 8, ""), x.running("c", 8, "")
-	empty, other := a.attempt.machine.Nodes()[0], c.attempt.machine.Nodes()[0]
+	empty, other := a.Attempt.Machine.Nodes()[0], c.Attempt.Machine.Nodes()[0]
 	x.leaves("a")
 	x.settles(a, grant.Tombstone)
 	w := x.submitJob("w", 2, 8) // it fits on no two nodes
 	x.answers()
-	tries := w.attempts
-	if x.hear(grant.Occupied{Node: empty}); w.attempts != tries {
-		t.Errorf("tried %d times, then %d times", tries, w.attempts)
+	tries := w.Attempts
+	if x.hear(grant.Occupied{Node: empty}); w.Attempts != tries {
+		t.Errorf("tried %d times, then %d times", tries, w.Attempts)
 	}
 	x.leaves("c")
 	effects := x.Apply(x.clock, AgentEvent{x.reply(c, grant.Tombstone)}, nil)
@@ -205,10 +205,10 @@ func TestAGangGrowsOnceItRuns(t *testing.T) {
 	x := newScene(t)
 	gang := x.submitJob("j", 3, 2)
 	x.answers()
-	if x.says(gang, grant.Reserved); gang.job.units[1].attempt != nil {
+	if x.says(gang, grant.Reserved); gang.Job.Units[1].Attempt != nil {
 		t.Error("it grows before it runs")
 	}
-	if x.answers(); gang.job.units[1].attempt == nil {
+	if x.answers(); gang.Job.Units[1].Attempt == nil {
 		t.Error("it does not grow")
 	}
 }

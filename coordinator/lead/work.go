@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/life"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
@@ -28,9 +29,9 @@ func (l *Leader) refusesWork(doc *api.Job) *api.Status {
 
 // startWork has some agents of an attempt start those of their members of which no agent
 // has reported anything, once all agents hold their members.
-func (l *Leader) startWork(a *attempt, nodes ...resource.NodeID) {
-	w := a.unit.work()
-	if w == nil || a.machine.State() != txn.Committed || len(a.held) < len(a.machine.Nodes()) || a.unit.life.EndAsked() {
+func (l *Leader) startWork(a *work.Attempt, nodes ...resource.NodeID) {
+	w := a.Unit.Work()
+	if w == nil || a.Machine.State() != txn.Committed || len(a.Held) < len(a.Machine.Nodes()) || a.Unit.Life.EndAsked() {
 		return
 	}
 	hosts := l.gangHosts(a)
@@ -38,22 +39,22 @@ func (l *Leader) startWork(a *attempt, nodes ...resource.NodeID) {
 		return // the place of rank 0 is not known yet
 	}
 	start := grant.Start{
-		Tx: a.machine.ID(), Epoch: l.post.Epoch(), Dir: w.WorkingDir, Rootfs: w.Rootfs, Bundle: w.Bundle, Mounts: mountsOf(w), Stdin: w.Stdin, TTY: w.TTY,
-		First: a.unit.record.FirstMember, Hosts: hosts, Port: l.gangPort(a),
-		Notice: a.endNotice(l.post.Millis()),
+		Tx: a.Machine.ID(), Epoch: l.post.Epoch(), Dir: w.WorkingDir, Rootfs: w.Rootfs, Bundle: w.Bundle, Mounts: mountsOf(w), Stdin: w.Stdin, TTY: w.TTY,
+		First: a.Unit.Record.FirstMember, Hosts: hosts, Port: l.gangPort(a),
+		Notice: a.EndNotice(l.post.Millis()),
 	}
-	if a.unit.record.Replaces {
-		start.Rank = a.unit.rank()
+	if a.Unit.Record.Replaces {
+		start.Rank = a.Unit.Rank()
 	}
-	doc := a.unit.job.doc
+	doc := a.Unit.Job.Doc
 	for set, spec := range doc.MemberSpecs() {
 		start.Args, start.Env = slices.Concat(spec.Command, spec.Args), environmentOf(doc, set, &spec)
 		start.CPULimit, start.MemoryLimit = spec.GreaterLimits()
 		for _, node := range nodes {
 			start.Members = nil
-			vote, _ := a.machine.Vote(node)
+			vote, _ := a.Machine.Vote(node)
 			for _, m := range vote.Members {
-				if _, known := a.work[m.Index]; !known && doc.SetOf(start.First+m.Index) == set {
+				if _, known := a.Work[m.Index]; !known && doc.SetOf(start.First+m.Index) == set {
 					start.Members = append(start.Members, grant.StartMember{Index: m.Index})
 				}
 			}
@@ -90,11 +91,11 @@ func environmentOf(doc *api.Job, set int, spec *api.AllocationSpec) []string {
 }
 
 // hostsOf are the addresses of the hosts of all members, by member.
-func (l *Leader) hostsOf(a *attempt) []string {
-	hosts := make([]string, a.unit.record.Members)
-	for _, id := range a.machine.Nodes() {
+func (l *Leader) hostsOf(a *work.Attempt) []string {
+	hosts := make([]string, a.Unit.Record.Members)
+	for _, id := range a.Machine.Nodes() {
 		address := l.addressOf(id)
-		vote, _ := a.machine.Vote(id)
+		vote, _ := a.Machine.Vote(id)
 		for _, m := range vote.Members {
 			hosts[m.Index] = address
 		}
@@ -105,22 +106,22 @@ func (l *Leader) hostsOf(a *attempt) []string {
 // worked takes the state of a transaction's work on one node. What a node says of
 // members that it does not have does not count.
 func (l *Leader) worked(e grant.Worked) {
-	a := l.work.attempts[e.Tx]
-	if a == nil || a.machine.Undecided() || !slices.Contains(a.machine.Nodes(), e.Node) {
+	a := l.work.Attempts[e.Tx]
+	if a == nil || a.Machine.Undecided() || !slices.Contains(a.Machine.Nodes(), e.Node) {
 		l.idle++
 		return
 	}
-	vote, _ := a.machine.Vote(e.Node)
+	vote, _ := a.Machine.Vote(e.Node)
 	news := false
 	for _, s := range e.States {
 		has := slices.ContainsFunc(vote.Members, func(m grant.Member) bool { return m.Index == s.Member })
-		before, known := a.work[s.Member]
+		before, known := a.Work[s.Member]
 		if signaled := s.Signaled && !before.Signaled; !has || known && (before.Phase > s.Phase || before.Phase == s.Phase && !signaled) {
 			continue
 		}
 		s.Reason, s.Message, s.EpilogFault = Clip(s.Reason), Clip(s.Message), Clip(s.EpilogFault)
 		l.taintFor(e.Node, s)
-		a.setWork(s)
+		a.SetWork(s)
 		news = true
 	}
 	if !news {
@@ -134,21 +135,21 @@ func (l *Leader) worked(e grant.Worked) {
 // judgeWork ends a unit whose work is over, for good or until its next try. A unit that
 // ends for another reason goes on doing so, but a job's work done in spite of an eviction
 // is done. Units without a command have the work that launchers have attached.
-func (l *Leader) judgeWork(a *attempt) {
-	if a = a.judged(); a == nil || a.machine.Undecided() || a.unit.life.EndAsked() {
+func (l *Leader) judgeWork(a *work.Attempt) {
+	if a = a.Judged(); a == nil || a.Machine.Undecided() || a.Unit.Life.EndAsked() {
 		return
 	}
-	u, outcome := a.unit, l.outcomeOf(a)
-	if outcome == nil || a.notice != nil && (u.job == nil || outcome.Phase != string(api.Succeeded)) {
+	u, outcome := a.Unit, l.outcomeOf(a)
+	if outcome == nil || a.Notice != nil && (u.Job == nil || outcome.Phase != string(api.Succeeded)) {
 		return
 	}
-	a.setOutcome(outcome)
-	l.post.Info("work_ended", "unit", u.path, "phase", outcome.Phase, "retry", outcome.Retry, "message", outcome.Message)
+	a.SetOutcome(outcome)
+	l.post.Info("work_ended", "unit", u.Path, "phase", outcome.Phase, "retry", outcome.Retry, "message", outcome.Message)
 	l.end(u, txn.ReleaseAsked{GraceSeconds: DefaultGrace, Reason: outcome.Message})
 }
 
 // outcomeOf is the outcome of an attempt's work, nil while there is none.
-func (l *Leader) outcomeOf(a *attempt) *record.Outcome {
+func (l *Leader) outcomeOf(a *work.Attempt) *record.Outcome {
 	var exits []life.Exit
 	states, members := l.gangWork(a)
 	for _, member := range slices.Sorted(maps.Keys(states)) {
@@ -156,7 +157,7 @@ func (l *Leader) outcomeOf(a *attempt) *record.Outcome {
 			exits = append(exits, life.Exit{Member: member, Success: s.IsSuccess(), Blameless: s.Reason == nodeRestarted || s.Reason == grant.PrologFailed})
 		}
 	}
-	verdict, member := policyOf(a.unit).Judge(members, exits)
+	verdict, member := policyOf(a.Unit).Judge(members, exits)
 	switch verdict {
 	case life.Runs:
 		return nil
@@ -164,23 +165,23 @@ func (l *Leader) outcomeOf(a *attempt) *record.Outcome {
 		return &record.Outcome{Phase: string(api.Succeeded), Message: "its work is done"}
 	case life.Failed, life.Lost:
 	}
-	text := a.unit.memberName(member) + " " + describeExit(states[member])
-	if verdict == life.Lost && a.unit.job != nil { // as after an eviction
+	text := a.Unit.MemberName(member) + " " + describeExit(states[member])
+	if verdict == life.Lost && a.Unit.Job != nil { // as after an eviction
 		return &record.Outcome{Phase: string(api.Pending), Message: text}
 	}
-	if a.unit.job == nil {
+	if a.Unit.Job == nil {
 		return &record.Outcome{Phase: string(api.Failed), Message: text}
 	}
-	return l.afterFailure(a.unit, text)
+	return l.afterFailure(a.Unit, text)
 }
 
 // policyOf says what ends a unit with its work. An allocation has no policy of its own: its
 // launchers report the end of each member.
-func policyOf(u *unit) life.Policy {
-	if u.job == nil {
+func policyOf(u *work.Unit) life.Policy {
+	if u.Job == nil {
 		return life.Policy{OnFailure: life.FailJob}
 	}
-	return u.job.policy()
+	return u.Job.Policy()
 }
 
 // nodeRestarted is the reason of a member whose host was started anew.

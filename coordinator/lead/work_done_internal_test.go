@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/grant"
 )
@@ -12,19 +13,19 @@ import (
 // start again. Work which the eviction has stopped starts again. A preemptor which gives up
 // leaves no victim without work.
 func TestWorkDoneUnderNoticeIsDone(t *testing.T) {
-	drains := func(x *scene, u *unit) { x.do(func() { x.evict(u, txn.EvictAsked{Reason: "Drained"}) }) }
-	suspends := func(x *scene, u *unit) { x.wants(u, suspend) }
-	preempts := func(x *scene, u *unit) {
+	drains := func(x *scene, u *work.Unit) { x.do(func() { x.evict(u, txn.EvictAsked{Reason: "Drained"}) }) }
+	suspends := func(x *scene, u *work.Unit) { x.wants(u, suspend) }
+	preempts := func(x *scene, u *work.Unit) {
 		b := x.accepted("b", 8, `"priority":500,"preemptionPolicy":"PreemptLowerPriority",`)
-		if x.says(b, grant.Waiting); u.attempt.machine.State() != txn.Claimed {
-			t.Fatalf("the victim is %s, want Claimed", u.attempt.machine.State())
+		if x.says(b, grant.Waiting); u.Attempt.Machine.State() != txn.Claimed {
+			t.Fatalf("the victim is %s, want Claimed", u.Attempt.Machine.State())
 		}
 	}
 	lands := (*scene).answers
 	fails := func(x *scene) { x.give(WriteAnswer{x.next().Token, txn.Conflict, 0, nil}) }
 	none := func(*scene) {}
 	for name, c := range map[string]struct {
-		notice        func(*scene, *unit)
+		notice        func(*scene, *work.Unit)
 		reason        string
 		code          int
 		before, after func(*scene) // the end of the work
@@ -52,13 +53,13 @@ func TestWorkDoneUnderNoticeIsDone(t *testing.T) {
 			c.after(x)
 			x.answers()
 			x.settles(u, grant.Tombstone)
-			for _, b := range x.work.units { // the preemptor commits, and its victim is RELEASED with it
-				if b != u && b.attempt != nil {
+			for _, b := range x.work.Units { // the preemptor commits, and its victim is RELEASED with it
+				if b != u && b.Attempt != nil {
 					x.settles(b, grant.Reserved)
 				}
 			}
-			if got := api.Phase(x.stored(u).Phase); got != c.want || got.Ended() && u.job.record.Phase != string(got) {
-				t.Errorf("the unit is %s, its job %s, want %s", got, u.job.record.Phase, c.want)
+			if got := api.Phase(x.stored(u).Phase); got != c.want || got.Ended() && u.Job.Record.Phase != string(got) {
+				t.Errorf("the unit is %s, its job %s, want %s", got, u.Job.Record.Phase, c.want)
 			}
 			x.check()
 		})

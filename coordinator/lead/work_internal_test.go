@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/rendezvous"
 	"github.com/musterd/muster/coordinator/txn"
@@ -27,13 +28,13 @@ func newWorkScene(t *testing.T) *scene {
 const command = `"command":["train"],"args":["--fast"],"env":[{"name":"A","value":"b"}],"workingDir":"/w",`
 
 // submitWork submits a job whose members run a command on 8 GPUs each, without retries.
-func (x *scene) submitWork(name string, members int, gang string) *unit {
+func (x *scene) submitWork(name string, members int, gang string) *work.Unit {
 	x.t.Helper()
 	return x.submitLife(name, members, `"backoffLimit":0,`, gang)
 }
 
 // submitLife is submitWork with more of the job's specification.
-func (x *scene) submitLife(name string, members int, spec, gang string) *unit {
+func (x *scene) submitLife(name string, members int, spec, gang string) *work.Unit {
 	x.t.Helper()
 	u := x.submitDocument(fmt.Appendf(nil, `{"metadata":{"name":%q},"spec":{"parallelism":%d,%s"template":{"spec":{%s%s"resources":{"requests":{"nvidia.com/gpu":"8"}}}}}}`, name, members, spec, command, gang))
 	if members > 2 || gang == "" { // its units are stored before they are tried
@@ -45,26 +46,26 @@ func (x *scene) submitLife(name string, members int, spec, gang string) *unit {
 const gangOfTwo = `"gangScheduling":{"minMembers":2},`
 
 // holdsAll has a unit committed and held by all its agents.
-func (x *scene) holdsAll(u *unit) {
+func (x *scene) holdsAll(u *work.Unit) {
 	x.t.Helper()
 	x.settles(u, grant.Reserved)
 	x.settles(u, grant.Held)
 }
 
 // ends has the agent of a member's node report the end of the member's work.
-func (x *scene) ends(u *unit, member, code int, reason string) {
+func (x *scene) ends(u *work.Unit, member, code int, reason string) {
 	x.t.Helper()
-	x.hear(grant.Worked{Node: x.memberNode(u, member), Tx: u.attempt.machine.ID(), States: []grant.WorkState{{Member: member, Phase: grant.WorkEnded, Code: code, Reason: reason}}})
+	x.hear(grant.Worked{Node: x.memberNode(u, member), Tx: u.Attempt.Machine.ID(), States: []grant.WorkState{{Member: member, Phase: grant.WorkEnded, Code: code, Reason: reason}}})
 }
 
-func (x *scene) memberNode(u *unit, member int) resource.NodeID {
-	for _, id := range u.attempt.machine.Nodes() {
-		vote, _ := u.attempt.machine.Vote(id)
+func (x *scene) memberNode(u *work.Unit, member int) resource.NodeID {
+	for _, id := range u.Attempt.Machine.Nodes() {
+		vote, _ := u.Attempt.Machine.Vote(id)
 		if slices.ContainsFunc(vote.Members, func(m grant.Member) bool { return m.Index == member }) {
 			return id
 		}
 	}
-	x.t.Fatalf("no node has member %d of %s", member, u.path)
+	x.t.Fatalf("no node has member %d of %s", member, u.Path)
 	return ""
 }
 
@@ -79,9 +80,9 @@ func (x *scene) starts() (list []grant.Start) {
 }
 
 // stored is a unit as the store has it.
-func (x *scene) stored(u *unit) record.Unit {
+func (x *scene) stored(u *work.Unit) record.Unit {
 	x.t.Helper()
-	r, _ := storedAs[record.Unit](x, u.record.Path().Key())
+	r, _ := storedAs[record.Unit](x, u.Record.Path().Key())
 	return r
 }
 
@@ -91,11 +92,11 @@ func (x *scene) check() {
 	if err := x.Check(); err != nil {
 		x.t.Error(err)
 	}
-	for path, u := range x.work.units {
-		if len(x.asked) == 0 && u.stored != 0 && !u.life.IsBeingWritten() {
+	for path, u := range x.work.Units {
+		if len(x.asked) == 0 && u.Stored != 0 && !u.Life.IsBeingWritten() {
 			stored := x.stored(u)
-			stored.Document = u.record.Document // equal documents are kept once
-			if d := cmp.Diff(stored, u.record); d != "" {
+			stored.Document = u.Record.Document // equal documents are kept once
+			if d := cmp.Diff(stored, u.Record); d != "" {
 				x.t.Errorf("%s: the leader has another record than the store (-store +leader)\n%s", path, d)
 			}
 		}
@@ -117,8 +118,8 @@ func TestWorkStartsOnceAllAgentsHoldTheirMembers(t *testing.T) {
 		t.Fatalf("%d starts, want one for each node", len(got))
 	}
 	want := grant.Start{
-		Tx: u.attempt.machine.ID(), Epoch: x.post.Epoch(), Args: []string{"train", "--fast"}, Env: []string{"A=b"}, Dir: "/w",
-		Hosts: []string{string(x.memberNode(u, 0)), string(x.memberNode(u, 1))}, Port: rendezvous.Default.Preferred(u.attempt.machine.ID()),
+		Tx: u.Attempt.Machine.ID(), Epoch: x.post.Epoch(), Args: []string{"train", "--fast"}, Env: []string{"A=b"}, Dir: "/w",
+		Hosts: []string{string(x.memberNode(u, 0)), string(x.memberNode(u, 1))}, Port: rendezvous.Default.Preferred(u.Attempt.Machine.ID()),
 	}
 	for _, s := range got {
 		if len(s.Members) != 1 {
@@ -131,7 +132,7 @@ func TestWorkStartsOnceAllAgentsHoldTheirMembers(t *testing.T) {
 	}
 	// An agent whose stream was opened anew says HELD again: the start may be lost.
 	x.clear()
-	x.hear(grant.Worked{Node: x.memberNode(u, 0), Tx: u.attempt.machine.ID(), States: []grant.WorkState{{Member: 0, Phase: grant.WorkStarting}}})
+	x.hear(grant.Worked{Node: x.memberNode(u, 0), Tx: u.Attempt.Machine.ID(), States: []grant.WorkState{{Member: 0, Phase: grant.WorkStarting}}})
 	x.says(u, grant.Held)
 	for _, s := range x.starts() {
 		if s.Members[0].Index == 0 {
@@ -181,7 +182,7 @@ func TestAUnitEndsWithItsWork(t *testing.T) {
 			x := newWorkScene(t)
 			u := x.submitWork("train", 2, gangOfTwo)
 			x.holdsAll(u)
-			tx := u.attempt.machine.ID()
+			tx := u.Attempt.Machine.ID()
 			for i := range c.exits {
 				c.exits[i].Node = x.memberNode(u, c.exits[i].Member)
 			}
@@ -190,8 +191,8 @@ func TestAUnitEndsWithItsWork(t *testing.T) {
 				x.answers()
 				x.check()
 			}
-			if u.phase() != api.Terminating {
-				t.Fatalf("the unit is %s, want Terminating until its agents are rid of it", u.phase())
+			if u.Phase() != api.Terminating {
+				t.Fatalf("the unit is %s, want Terminating until its agents are rid of it", u.Phase())
 			}
 			x.settles(u, grant.Tombstone)
 			got := x.stored(u)
@@ -201,7 +202,7 @@ func TestAUnitEndsWithItsWork(t *testing.T) {
 			if diff := cmp.Diff(c.exits, got.Exits); diff != "" {
 				t.Error(diff)
 			}
-			j := x.jobObject(u.job)
+			j := x.jobObject(u.Job)
 			if j.Status.Phase != c.phase || j.Status.Message != c.why {
 				t.Errorf("job %s, %q, want as its unit", j.Status.Phase, j.Status.Message)
 			}
@@ -219,15 +220,15 @@ func TestAUnitEndsWithItsWork(t *testing.T) {
 // and work that its owner has cancelled is Cancelled.
 func TestAnEndForAnotherReasonIsNoFailure(t *testing.T) {
 	for name, c := range map[string]struct {
-		end  func(*scene, *unit)
+		end  func(*scene, *work.Unit)
 		want api.Phase
 	}{
-		"an eviction": {func(x *scene, u *unit) {
+		"an eviction": {func(x *scene, u *work.Unit) {
 			x.do(func() { x.evict(u, txn.EvictAsked{GraceSeconds: 30, Reason: "Drained"}) })
 		}, api.Pending},
-		"its owner": {func(x *scene, u *unit) {
+		"its owner": {func(x *scene, u *work.Unit) {
 			x.do(func() {
-				x.cancelJob(u.job, record.Cancellation{Reason: "UserRequested", GraceSeconds: 30}, func(*api.Status) {})
+				x.cancelJob(u.Job, record.Cancellation{Reason: "UserRequested", GraceSeconds: 30}, func(*api.Status) {})
 			})
 		}, api.Cancelled},
 	} {
@@ -240,7 +241,7 @@ func TestAnEndForAnotherReasonIsNoFailure(t *testing.T) {
 			x.ends(u, 0, 143, "Stopped")
 			x.ends(u, 1, 143, "Stopped")
 			x.answers()
-			tx := u.attempt.machine.ID()
+			tx := u.Attempt.Machine.ID()
 			x.settles(u, grant.Tombstone)
 			if got := x.stored(u); api.Phase(got.Phase) != c.want || len(got.Exits) != 2 || got.LastTx != tx {
 				t.Errorf("unit %s with exits %v of %s, want %s with those of its output", got.Phase, got.Exits, got.LastTx, c.want)
@@ -257,10 +258,10 @@ func TestADeletionOfAJobThatEndsIsKept(t *testing.T) {
 	x.holdsAll(u)
 	x.ends(u, 0, 1, "Completed")
 	x.answers()
-	x.finish(func() { x.cancelJob(u.job, record.Cancellation{Remove: true}, func(*api.Status) {}) })
+	x.finish(func() { x.cancelJob(u.Job, record.Cancellation{Remove: true}, func(*api.Status) {}) })
 	x.settles(u, grant.Tombstone)
-	if !u.job.gone {
-		t.Errorf("the job is %s", u.job.record.Phase)
+	if !u.Job.Gone {
+		t.Errorf("the job is %s", u.Job.Record.Phase)
 	}
 	x.check()
 }
@@ -273,12 +274,12 @@ func TestAGangEndsWithItsFirstUnit(t *testing.T) {
 	x.ends(u, 1, 0, "Completed")
 	x.answers()
 	x.settles(u, grant.Tombstone)
-	growth := u.job.units[1]
-	if growth.phase() == api.Running || growth.attempt != nil {
+	growth := u.Job.Units[1]
+	if growth.Phase() == api.Running || growth.Attempt != nil {
 		x.settles(growth, grant.Tombstone)
 	}
-	if got := api.Phase(u.job.record.Phase); got != api.Succeeded || growth.phase() != api.Cancelled {
-		t.Errorf("the job is %s and its third member %s, want Succeeded and Cancelled", got, growth.phase())
+	if got := api.Phase(u.Job.Record.Phase); got != api.Succeeded || growth.Phase() != api.Cancelled {
+		t.Errorf("the job is %s and its third member %s, want Succeeded and Cancelled", got, growth.Phase())
 	}
 	x.check()
 }
@@ -305,7 +306,7 @@ func TestMembersOfTheirOwnEndByThemselves(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			x := newWorkScene(t)
 			first := x.submitLife("sweep", 2, c.spec, "")
-			second := first.job.units[1]
+			second := first.Job.Units[1]
 			x.holdsAll(first)
 			x.holdsAll(second)
 			for i, s := range x.starts() {
@@ -316,15 +317,15 @@ func TestMembersOfTheirOwnEndByThemselves(t *testing.T) {
 			x.ends(first, 0, 3, "Completed")
 			x.answers()
 			x.settles(first, grant.Tombstone)
-			if second.phase() != c.second || first.phase() != api.Failed || api.Phase(first.job.record.Phase).Ended() {
-				t.Fatalf("units are %s and %s, the job %s", first.phase(), second.phase(), first.job.record.Phase)
+			if second.Phase() != c.second || first.Phase() != api.Failed || api.Phase(first.Job.Record.Phase).Ended() {
+				t.Fatalf("units are %s and %s, the job %s", first.Phase(), second.Phase(), first.Job.Record.Phase)
 			}
-			if second.phase() == api.Running {
+			if second.Phase() == api.Running {
 				x.ends(second, 0, 0, "Completed")
 			}
 			x.answers()
 			x.settles(second, grant.Tombstone)
-			got := x.jobObject(first.job).Status
+			got := x.jobObject(first.Job).Status
 			if got.Phase != c.want.Phase || got.Message != c.want.Message || got.Succeeded != c.want.Succeeded || got.Failed != c.want.Failed {
 				t.Errorf("job %+v, want %+v", got, c.want)
 			}
@@ -341,7 +342,7 @@ func TestReportsThatDoNotCount(t *testing.T) {
 	x := newWorkScene(t)
 	u := x.submitWork("train", 2, gangOfTwo)
 	x.holdsAll(u)
-	tx, there := u.attempt.machine.ID(), x.memberNode(u, 0)
+	tx, there := u.Attempt.Machine.ID(), x.memberNode(u, 0)
 	over := []grant.WorkState{{Member: 1, Phase: grant.WorkEnded, Code: 1, Reason: "Completed"}}
 	x.hear(grant.Worked{Node: there, Tx: tx, States: []grant.WorkState{{Member: 0, Phase: grant.WorkRunning}}})
 	for name, e := range map[string]grant.Worked{
@@ -353,8 +354,8 @@ func TestReportsThatDoNotCount(t *testing.T) {
 	} {
 		idle := x.IdleMessages()
 		x.hear(e)
-		if x.IdleMessages() != idle+1 || u.phase() != api.Running {
-			t.Errorf("a report %s counts: the unit is %s", name, u.phase())
+		if x.IdleMessages() != idle+1 || u.Phase() != api.Running {
+			t.Errorf("a report %s counts: the unit is %s", name, u.Phase())
 		}
 	}
 	x.check()
@@ -368,18 +369,18 @@ func TestTheOutcomeOutlivesTheLeader(t *testing.T) {
 	x.holdsAll(u)
 	x.ends(u, 1, 7, "Completed")
 	x.answers()
-	rec := x.tx(u.attempt.machine.ID())
+	rec := x.tx(u.Attempt.Machine.ID())
 	if rec.State != grant.RecordReleasing || rec.Outcome == nil {
 		t.Fatalf("record %s with outcome %+v", rec.State, rec.Outcome)
 	}
-	later := &attempt{unit: u, machine: u.attempt.machine}
-	later.restoreOutcome(rec.Outcome)
-	later.setWork(grant.WorkState{Member: 0, Phase: grant.WorkEnded, Code: 143, Reason: "Stopped", Use: &grant.WorkUse{CPU: time.Second, OOMKills: grant.UnknownKills}})
+	later := &work.Attempt{Unit: u, Machine: u.Attempt.Machine}
+	later.RestoreOutcome(rec.Outcome)
+	later.SetWork(grant.WorkState{Member: 0, Phase: grant.WorkEnded, Code: 143, Reason: "Stopped", Use: &grant.WorkUse{CPU: time.Second, OOMKills: grant.UnknownKills}})
 	end := x.endOfUnit(later)
-	if end.record.Phase != string(api.Failed) || end.record.Reason != "train-1 exited with code 7" || len(end.record.Exits) != 2 || end.record.Exits[1].Code != 7 {
-		t.Errorf("the next leader ends the unit as %s, %q, %+v", end.record.Phase, end.record.Reason, end.record.Exits)
+	if end.Record.Phase != string(api.Failed) || end.Record.Reason != "train-1 exited with code 7" || len(end.Record.Exits) != 2 || end.Record.Exits[1].Code != 7 {
+		t.Errorf("the next leader ends the unit as %s, %q, %+v", end.Record.Phase, end.Record.Reason, end.Record.Exits)
 	}
-	if u := end.record.Exits[0].Use; u == nil || u.CPUMillis != 1000 || u.OOMKills != nil {
+	if u := end.Record.Exits[0].Use; u == nil || u.CPUMillis != 1000 || u.OOMKills != nil {
 		t.Errorf("the use of train-0 is %+v, want a second and no count of kills", u)
 	}
 }
@@ -410,20 +411,20 @@ func TestACommandGoesToANodeWhoseAgentStartsIt(t *testing.T) {
 	x.rules.StartsWork = true
 	u := x.submitWork("train", 1, "")
 	x.answers()
-	if u.attempt != nil {
-		t.Fatalf("the command goes to %v", u.attempt.machine.Nodes())
+	if u.Attempt != nil {
+		t.Fatalf("the command goes to %v", u.Attempt.Machine.Nodes())
 	}
 	answer := x.explain(u, Asked{Operator: true}).Answer()
 	if text := fmt.Sprintf("%+v", answer); !strings.Contains(text, "label muster.dev/starts-work is not set, want true") || len(answer.Help) > 0 {
 		t.Errorf("the answer why is %s, want the label and nothing that the client can do about it", text)
 	}
-	if other := x.submit("plain", 8, ""); other.attempt == nil {
+	if other := x.submit("plain", 8, ""); other.Attempt == nil {
 		t.Error("other work has no place on these nodes")
 	}
 	x.connect("starter")
 	x.answers()
 	x.pass(time.Second)
-	if u.attempt == nil || !slices.Equal(u.attempt.machine.Nodes(), []resource.NodeID{"starter"}) {
-		t.Errorf("the command has the attempt %+v, want one on the node that starts it", u.attempt)
+	if u.Attempt == nil || !slices.Equal(u.Attempt.Machine.Nodes(), []resource.NodeID{"starter"}) {
+		t.Errorf("the command has the attempt %+v, want one on the node that starts it", u.Attempt)
 	}
 }

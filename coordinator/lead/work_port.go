@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/musterd/muster/coordinator/lead/work"
 	"github.com/musterd/muster/coordinator/rendezvous"
-	"github.com/musterd/muster/grant"
 	"github.com/musterd/muster/resource"
 )
 
@@ -15,21 +15,21 @@ import (
 
 // choosePort gives an attempt that is about to be committed a port that no other live
 // attempt has on the host of member 0; 0 for a unit without work.
-func (l *Leader) choosePort(a *attempt) int {
-	if a.unit.work() == nil || a.port != 0 {
-		return a.port
+func (l *Leader) choosePort(a *work.Attempt) int {
+	if a.Unit.Work() == nil || a.Port != 0 {
+		return a.Port
 	}
-	host := l.addressOf(a.firstNode())
-	if a.unit.record.Replaces {
+	host := l.addressOf(a.FirstNode())
+	if a.Unit.Record.Replaces {
 		port := l.gangPort(a)
-		if a.unit.rank() != 0 || port != 0 && !l.isPortTaken(port, host) {
+		if a.Unit.Rank() != 0 || port != 0 && !l.isPortTaken(port, host) {
 			l.keepPort(a, port)
 			return port
 		}
 	}
-	port, ok := l.rules.Ports.Choose(a.machine.ID(), func(port int) bool { return l.isPortTaken(port, host) })
+	port, ok := l.rules.Ports.Choose(a.Machine.ID(), func(port int) bool { return l.isPortTaken(port, host) })
 	if !ok {
-		l.post.Warn("rendezvous_ports_used_up", "host", host, "ports", l.rules.Ports.Len(), "unit", a.unit.path, "shared_port", port)
+		l.post.Warn("rendezvous_ports_used_up", "host", host, "ports", l.rules.Ports.Len(), "unit", a.Unit.Path, "shared_port", port)
 	}
 	l.keepPort(a, port)
 	return port
@@ -60,35 +60,24 @@ func (p *portHolders) keep(port int, isLive func(resource.TxID) bool) []resource
 
 // isPortTaken reports whether a live attempt has a port on a host.
 func (l *Leader) isPortTaken(port int, host string) bool {
-	live := l.ports.keep(port, func(tx resource.TxID) bool { return l.work.attempts[tx] != nil })
-	return slices.ContainsFunc(live, func(tx resource.TxID) bool { return l.addressOf(l.work.attempts[tx].firstNode()) == host })
+	live := l.ports.keep(port, func(tx resource.TxID) bool { return l.work.Attempts[tx] != nil })
+	return slices.ContainsFunc(live, func(tx resource.TxID) bool { return l.addressOf(l.work.Attempts[tx].FirstNode()) == host })
 }
 
 // keepPort notes the port of an attempt.
-func (v *view) keepPort(a *attempt, port int) {
-	a.setPort(port)
-	if !a.unit.record.Replaces || a.unit.rank() == 0 { // else the port is on the host of another unit
-		v.ports.add(port, a.machine.ID())
+func (v *view) keepPort(a *work.Attempt, port int) {
+	a.SetPort(port)
+	if !a.Unit.Record.Replaces || a.Unit.Rank() == 0 { // else the port is on the host of another unit
+		v.ports.add(port, a.Machine.ID())
 	}
 }
 
 // restorePort takes over the port of a record. A record of an older version has none:
 // its work was started with the preferred one.
-func (v *view) restorePort(a *attempt, port int) {
-	if a.unit.work() != nil {
-		v.keepPort(a, cmp.Or(port, rendezvous.Default.Preferred(a.machine.ID())))
+func (v *view) restorePort(a *work.Attempt, port int) {
+	if a.Unit.Work() != nil {
+		v.keepPort(a, cmp.Or(port, rendezvous.Default.Preferred(a.Machine.ID())))
 	}
-}
-
-// firstNode is the node of member 0, "" before its vote.
-func (a *attempt) firstNode() resource.NodeID {
-	for _, id := range a.machine.Nodes() {
-		vote, _ := a.machine.Vote(id)
-		if slices.ContainsFunc(vote.Members, func(m grant.Member) bool { return m.Index == 0 }) {
-			return id
-		}
-	}
-	return ""
 }
 
 // addressOf is the address of a node's host, without a port; the node's id where no

@@ -13,8 +13,8 @@ func TestAUnitAvoidsThePortsOfLiveUnitsOnItsHost(t *testing.T) {
 	x := newWorkScene(t)
 	u := x.submitWork("train", 2, gangOfTwo)
 	x.says(u, grant.Reserved)
-	tx := u.attempt.machine.ID()
-	host := x.addressOf(u.attempt.firstNode())
+	tx := u.Attempt.Machine.ID()
+	host := x.addressOf(u.Attempt.FirstNode())
 	port := rendezvous.Default.Preferred(tx)
 	if !x.isPortTaken(port, host) {
 		t.Errorf("port %d of %s is free beside the unit that has it", port, host)
@@ -28,8 +28,8 @@ func TestAUnitAvoidsThePortsOfLiveUnitsOnItsHost(t *testing.T) {
 		t.Errorf("port %d, ok %v: want another one than %d", got, ok, port)
 	}
 	x.answers()
-	if got := x.tx(tx).Port; got != port || u.attempt.port != port {
-		t.Errorf("port %d in the record, %d in the attempt, want the preferred %d", got, u.attempt.port, port)
+	if got := x.tx(tx).Port; got != port || u.Attempt.Port != port {
+		t.Errorf("port %d in the record, %d in the attempt, want the preferred %d", got, u.Attempt.Port, port)
 	}
 	x.check()
 }
@@ -38,7 +38,7 @@ func TestEndedUnitsLeaveTheListOfAPort(t *testing.T) {
 	x := newWorkScene(t)
 	u := x.submitWork("train", 2, gangOfTwo)
 	x.holdsAll(u)
-	port, host := u.attempt.port, x.addressOf(u.attempt.firstNode())
+	port, host := u.Attempt.Port, x.addressOf(u.Attempt.FirstNode())
 	for n := range 100 {
 		x.ports.add(port, resource.TxID(fmt.Sprintf("ended-%d", n)))
 	}
@@ -51,17 +51,17 @@ func TestARestoredAttemptKeepsItsPort(t *testing.T) {
 	x := newWorkScene(t)
 	u := x.submitWork("train", 2, gangOfTwo)
 	x.holdsAll(u)
-	a := u.attempt
+	a := u.Attempt
 	for name, c := range map[string]struct{ stored, want int }{
 		"of the record":         {21234, 21234},
-		"of an older version's": {0, rendezvous.Default.Preferred(a.machine.ID())},
+		"of an older version's": {0, rendezvous.Default.Preferred(a.Machine.ID())},
 	} {
 		x.restorePort(a, c.stored)
-		if a.port != c.want || !x.isPortTaken(c.want, x.addressOf(a.firstNode())) {
-			t.Errorf("%s: port %d, want %d, and taken", name, a.port, c.want)
+		if a.Port != c.want || !x.isPortTaken(c.want, x.addressOf(a.FirstNode())) {
+			t.Errorf("%s: port %d, want %d, and taken", name, a.Port, c.want)
 		}
 	}
-	if got := x.recordOf(a, grant.RecordCommitted).Port; got != a.port {
-		t.Errorf("the next state of the record has port %d, want %d", got, a.port)
+	if got := x.recordOf(a, grant.RecordCommitted).Port; got != a.Port {
+		t.Errorf("the next state of the record has port %d, want %d", got, a.Port)
 	}
 }

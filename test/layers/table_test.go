@@ -94,8 +94,11 @@ var table = map[string]row{
 	"coordinator/lead/entries":  {layer: decision, neighbours: []string{"coordinator/record"}},
 	"coordinator/lead/desk":     {layer: decision, neighbours: []string{"coordinator/lead/post", "coordinator/record"}},
 	"coordinator/lead/hosts":    {layer: decision, neighbours: []string{"coordinator/record", "fit"}},
-	"coordinator/lead/work":     {layer: decision, neighbours: []string{"coordinator/lead/post", "coordinator/txn"}},
-	"coordinator/lead/post":     {layer: decision, neighbours: []string{"coordinator/ceiling", "coordinator/lead/entries", "coordinator/record", "coordinator/txn"}},
+	"coordinator/lead/work": {layer: decision, neighbours: []string{
+		"coordinator/count", "coordinator/idle", "coordinator/lead/breaker", "coordinator/lead/form", "coordinator/lead/measured", "coordinator/lead/post", "coordinator/lead/vacancy", "coordinator/life", "coordinator/place",
+		"coordinator/queue", "coordinator/quota", "coordinator/record", "coordinator/sched", "coordinator/shown", "coordinator/txn", "coordinator/why",
+	}},
+	"coordinator/lead/post": {layer: decision, neighbours: []string{"coordinator/ceiling", "coordinator/lead/entries", "coordinator/record", "coordinator/txn"}},
 	"coordinator/lead/charges": {layer: decision, neighbours: []string{
 		"coordinator/lead/edit", "coordinator/quota", "coordinator/quota/quotajson", "coordinator/record", "coordinator/sched", "coordinator/shown", "coordinator/window",
 	}},

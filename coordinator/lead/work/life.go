@@ -1,6 +1,3 @@
-// Package work keeps the life of a unit as the leader knows the unit: the phase, the request to
-// end the unit, and the Txn about the unit that is under way. Package work decides the order of
-// steps; the leader decides the time of each step.
 package work
 
 import (

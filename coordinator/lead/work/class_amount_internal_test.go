@@ -1,4 +1,4 @@
-package lead
+package work
 
 import (
 	"testing"
@@ -10,12 +10,12 @@ import (
 // Units that ask for other amounts of a resource of the cluster are of other classes,
 // since the refusal of one says nothing about the other. Their demands of nodes are equal.
 func TestAClassHasOneAmountOfAClusterResource(t *testing.T) {
-	unitOf := func(requests string) *unit {
+	unitOf := func(requests string) *Unit {
 		doc, status := api.DecodeAllocation([]byte(`{"metadata":{"name":"a"},"spec":{"resources":{"requests":` + requests + `}}}`))
 		if status != nil {
 			t.Fatal(status)
 		}
-		u, status := newUnit("ml", record.Unit{UID: "u", Kind: record.AllocUnit, Namespace: "ml", Name: "a", Members: 3}, doc.Spec, nil, "")
+		u, status := NewUnit("ml", record.Unit{UID: "u", Kind: record.AllocUnit, Namespace: "ml", Name: "a", Members: 3}, doc.Spec, nil, "")
 		if status != nil {
 			t.Fatal(status)
 		}
@@ -25,11 +25,11 @@ func TestAClassHasOneAmountOfAClusterResource(t *testing.T) {
 	if none.Shape != one.Shape || one.Shape != two.Shape {
 		t.Errorf("shapes %q, %q and %q differ", none.Shape, one.Shape, two.Shape)
 	}
-	if none.chargesKey() == one.chargesKey() || one.chargesKey() == two.chargesKey() {
-		t.Errorf("charge keys %q, %q and %q are not all different", none.chargesKey(), one.chargesKey(), two.chargesKey())
+	if none.ChargesKey() == one.ChargesKey() || one.ChargesKey() == two.ChargesKey() {
+		t.Errorf("charge keys %q, %q and %q are not all different", none.ChargesKey(), one.ChargesKey(), two.ChargesKey())
 	}
-	if again := unitOf(`{"example.com/seat":"2","cpu":"1000m"}`); again.chargesKey() != two.chargesKey() {
-		t.Errorf("equal units have the charge keys %q and %q", again.chargesKey(), two.chargesKey())
+	if again := unitOf(`{"example.com/seat":"2","cpu":"1000m"}`); again.ChargesKey() != two.ChargesKey() {
+		t.Errorf("equal units have the charge keys %q and %q", again.ChargesKey(), two.ChargesKey())
 	}
 	if got := two.Charge.Request["example.com/seat"]; got != 6 {
 		t.Errorf("3 members of 2 seats are charged %d", got)

@@ -1,4 +1,4 @@
-package lead
+package work
 
 import (
 	"maps"
@@ -9,18 +9,18 @@ import (
 // names nobody.
 type queueNews struct{ units map[string]bool }
 
-// any reports whether there is news.
-func (n *queueNews) any() bool { return len(n.units) > 0 }
+// Any reports whether there is news.
+func (n *queueNews) Any() bool { return len(n.units) > 0 }
 
-// take returns the units, ascending by path, and forgets them.
-func (n *queueNews) take() []string {
+// Take returns the units, ascending by path, and forgets them.
+func (n *queueNews) Take() []string {
 	paths := slices.Sorted(maps.Keys(n.units))
 	clear(n.units)
 	return paths
 }
 
-// note notes that the part of a unit in its queue may have changed.
-func (n *queueNews) note(path string) {
+// Note notes that the part of a unit in its queue may have changed.
+func (n *queueNews) Note(path string) {
 	if n == nil { // the unit is known to no leader yet
 		return
 	}

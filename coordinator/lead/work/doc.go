@@ -1,0 +1,11 @@
+// Package work keeps the work of a term: units with their jobs, groups, members and attempts,
+// and the register of all of them. Package work decides the order of a unit's steps and answers
+// questions about the work; the leader decides the time of each step. Fields are written here
+// alone.
+//
+//   - register: all the work, by name; dependents: jobs that wait for jobs; queue_news; census.
+//   - unit (parts of the unit), unit_phase and life, phase (steps), unit_wait (why a unit waits,
+//     charges), unit_form, unit_facts and unit_shown (questions).
+//   - attempt (a transaction for a unit), attempt_facts, attempt_work; company, loss, mend, end.
+//   - job, job_life, hold, time_limit; group, joining.
+package work

@@ -1,0 +1,121 @@
+package work
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/queue"
+	"github.com/musterd/muster/coordinator/record"
+)
+
+// Group is a gang of allocations: those of one namespace with the same groupId. Each
+// is a unit with a record and a charge of its own. minMembers of them start together;
+// the others follow one by one (ADR 55).
+//
+// A group has no key: it is the units whose records name the same first arrival, and
+// it has formed once one of them has started. So each leader finds it as the last one
+// left it.
+//
+// Invariant: units ascend by path, and have the rule and the first arrival in common.
+type Group struct {
+	Id    string
+	Rule  api.Group
+	First record.Sequence
+	Units []*Unit
+	// Offered are the units that were offered last, and rounds counts their changes.
+	Offered []*Unit
+	Rounds  int
+}
+
+func GroupKey(namespace, id string) string { return namespace + "/" + id }
+
+// joinGroup takes a unit into the group that its record names. A later group of the
+// same name replaces an earlier one, all of whose units have ended.
+func (r *Register) joinGroup(u *Unit) {
+	if u.Allocation == nil || u.Record.Gang == nil {
+		return
+	}
+	rule := u.Allocation.Group()
+	key := GroupKey(u.Record.Namespace, rule.ID)
+	g := r.Groups[key]
+	if g == nil || g.First.Compare(u.Record.Gang.First) < 0 {
+		if g != nil {
+			for _, o := range g.Units {
+				o.setGroup(nil)
+			}
+		}
+		g = &Group{Id: rule.ID, Rule: rule, First: u.Record.Gang.First}
+		r.Groups[key] = g
+	}
+	if g.First != u.Record.Gang.First {
+		return
+	}
+	at, _ := slices.BinarySearchFunc(g.Units, u.Path, func(u *Unit, path string) int { return strings.Compare(u.Path, path) })
+	g.Units = slices.Insert(g.Units, at, u)
+	u.setGroup(g)
+}
+
+// leaveGroup takes a unit out of its group. A group without units is forgotten.
+func (r *Register) leaveGroup(u *Unit) {
+	g := u.Group
+	if g == nil {
+		return
+	}
+	g.Units = slices.DeleteFunc(g.Units, func(o *Unit) bool { return o == u })
+	u.setGroup(nil)
+	if key := GroupKey(u.Record.Namespace, g.Id); len(g.Units) == 0 && r.Groups[key] == g {
+		delete(r.Groups, key)
+	}
+}
+
+// HasFormed reports whether a unit of the group has started: what waits is growth.
+func (g *Group) HasFormed() bool {
+	return slices.ContainsFunc(g.Units, func(u *Unit) bool { return u.Record.Started != "" })
+}
+
+// IsOver reports whether all units have ended: the name is free for another group.
+func (g *Group) IsOver() bool {
+	return !slices.ContainsFunc(g.Units, func(u *Unit) bool { return !u.Phase().Ended() })
+}
+
+// Arrived counts the units that wait, or are about to start.
+func (g *Group) Arrived() (n int) {
+	for _, u := range g.Units {
+		if u.Stored != 0 && u.Waiting() && !u.Life.EndAsked() && !u.IsSuspended() {
+			n++
+		}
+	}
+	return n
+}
+
+// ArrivedWith is arrived with a unit that may be about to be stored.
+func (g *Group) ArrivedWith(u *Unit) int {
+	n := g.Arrived()
+	if u.Stored == 0 && !u.Life.EndAsked() && !u.IsSuspended() {
+		n++
+	}
+	return n
+}
+
+// Ready are the units that may be tried together, in the order; none while an attempt
+// of the group is undecided.
+func (g *Group) Ready() []*Unit {
+	var ready []*Unit
+	for _, u := range g.Units {
+		switch {
+		case u.Attempt != nil && u.Waiting():
+			return nil
+		case u.Stored != 0 && u.Waiting() && !u.Life.EndAsked() && u.MayBeTried():
+			ready = append(ready, u)
+		}
+	}
+	slices.SortFunc(ready, func(a, b *Unit) int { return queue.Compare(a.Key, b.Key) })
+	return ready
+}
+
+// SetOffered notes the units that are offered from now on.
+func (g *Group) SetOffered(units []*Unit) {
+	g.Offered = units
+	g.Rounds++
+}

@@ -1,0 +1,144 @@
+package work
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/musterd/muster/coordinator/place"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/resource"
+)
+
+// This file finds the members beside which a unit is placed that joins a gang with rules
+// about domains: a member beyond minMembers, or one in place of a lost member (ADR 114).
+
+// mayJoin reports whether the unit is one of several of a gang with rules about domains.
+func (u *Unit) mayJoin() bool {
+	return u.Demand.Topology != nil && (u.Record.Kind == record.AllocUnit || u.Record.N > 0 || u.Job != nil && len(u.Job.Units) > 1)
+}
+
+// IsNeighbour reports whether other units decide on the place of the unit.
+func (u *Unit) IsNeighbour() bool { return u.Demand.Subject.Relations != nil || u.mayJoin() }
+
+// Joins reports whether other units of its gang have started.
+func (u *Unit) Joins() bool { return u.mayJoin() && !u.Gathers() }
+
+// DemandNow is the demand of the unit as it is now.
+func (u *Unit) DemandNow() place.Unit {
+	demand := u.Demand
+	if u.Joins() {
+		demand.Joins = u.joining()
+	}
+	return demand
+}
+
+// mates are the units of the gang that a unit belongs to.
+func (u *Unit) mates() []*Unit {
+	switch {
+	case u.Job != nil:
+		return u.Job.Units
+	case u.Group != nil:
+		return u.Group.Units
+	}
+	return nil
+}
+
+// seated is a member of a gang that has a place. rank is its index in the job; the members
+// of a group are in the order of their arrival.
+type seated struct {
+	unit *Unit
+	rank int
+	node resource.NodeID
+}
+
+func (a seated) compare(b seated) int {
+	if a.unit.Job == nil {
+		return a.unit.Key.Compare(b.unit.Key)
+	}
+	return cmp.Compare(a.rank, b.rank)
+}
+
+// joining is the gang of the unit: its members that have a place, or are about to, and do
+// not leave.
+func (u *Unit) joining() *place.Joining {
+	var list []seated
+	for _, o := range u.mates() {
+		if o == u || o.Attempt == nil || o.Attempt.Machine == nil || o.IsLeavingSoon() {
+			continue
+		}
+		if o.Attempt.Machine.Undecided() { // such a unit has one member
+			for _, id := range o.Attempt.Machine.Nodes() {
+				list = append(list, seated{o, o.Record.FirstMember, id})
+			}
+			continue
+		}
+		for i, p := range o.Placements() {
+			if p.Node != "" && !o.Record.HasLost(i) {
+				list = append(list, seated{o, o.Record.FirstMember + i, p.Node})
+			}
+		}
+	}
+	slices.SortStableFunc(list, seated.compare)
+	own, subgroup := seated{unit: u, rank: u.Record.FirstMember}, u.Subgroup()
+	j := &place.Joining{Nodes: make([]resource.NodeID, len(list))}
+	for i, s := range list {
+		if j.Nodes[i] = s.node; s.compare(own) < 0 {
+			j.Before = i + 1
+		}
+		if subgroup.has(s.rank) || u.SharesName(s.unit) {
+			j.Own = append(j.Own, s.node)
+		}
+	}
+	if j.Missing = subgroup.End - subgroup.First - len(j.Own); u.SubgroupName() != "" {
+		j.Missing = u.missing()
+	}
+	return j
+}
+
+// SubgroupName is the subgroup that an allocation of a group names, "" for none.
+func (u *Unit) SubgroupName() string {
+	if u.Demand.Topology == nil {
+		return ""
+	}
+	return u.Demand.Topology.Name
+}
+
+// SubgroupKey is the label that names the domains of the unit's subgroup, "" for none.
+func (u *Unit) SubgroupKey() string {
+	if u.SubgroupName() == "" {
+		return ""
+	}
+	return u.Demand.Topology.Levels[u.Demand.Topology.SubgroupLevel].Key
+}
+
+// SharesName reports whether another allocation of the group names the same subgroup.
+func (u *Unit) SharesName(o *Unit) bool {
+	return u.SubgroupName() != "" && o.SubgroupName() == u.SubgroupName()
+}
+
+// missing counts the allocations of a unit's named subgroup that wait for a place, itself
+// among them.
+func (u *Unit) missing() (n int) {
+	for _, o := range u.mates() {
+		if o == u || u.SharesName(o) && o.Waiting() && o.Attempt == nil && !o.Life.EndAsked() && !o.IsSuspended() {
+			n++
+		}
+	}
+	return n
+}
+
+// ranks are those from first on, without end.
+type ranks struct{ First, End int }
+
+func (r ranks) has(rank int) bool { return r.First <= rank && rank < r.End }
+
+// Subgroup are the ranks of the subgroup of a unit of one member; none without subgroups,
+// and of other units.
+func (u *Unit) Subgroup() ranks {
+	if u.Job == nil || u.Demand.Topology == nil || u.Demand.Topology.Subgroup == 0 || u.Record.Members > 1 {
+		return ranks{}
+	}
+	size := u.Demand.Topology.Subgroup
+	first := u.Record.FirstMember / size * size
+	return ranks{first, max(u.Record.FirstMember+1, min(first+size, u.Job.Doc.Members()))}
+}

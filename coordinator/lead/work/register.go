@@ -1,0 +1,107 @@
+package work
+
+import (
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/resource"
+)
+
+// Register is the work that a leader knows: units with their jobs, groups, members and
+// attempts. The maps are written by the methods of this file alone.
+type Register struct {
+	Units    map[string]*Unit           // by path
+	Jobs     map[string]*Job            // by namespace/name
+	Groups   map[string]*Group          // by namespace/groupId
+	Members  map[string]*member         // by namespace/name: all allocations clients see
+	Attempts map[resource.TxID]*Attempt // under way or live
+	// Dependents are the jobs that wait for others.
+	Dependents dependents
+	// QueueNews names the units whose part in a queue may have changed.
+	QueueNews *queueNews
+	// policy is the preemptionPolicy of units without a policy.
+	policy string
+}
+
+func NewRegister(policy string) Register {
+	return Register{
+		Units: map[string]*Unit{}, Jobs: map[string]*Job{}, Groups: map[string]*Group{}, Members: map[string]*member{}, Attempts: map[resource.TxID]*Attempt{},
+		QueueNews: &queueNews{}, policy: policy,
+	}
+}
+
+// member is one line among the allocations.
+type member struct {
+	Unit  *Unit
+	Index int
+}
+
+// InsertUnit takes a unit and its members in.
+func (r *Register) InsertUnit(u *Unit) {
+	r.Units[u.Path] = u
+	u.enter(r.QueueNews, r.policy)
+	r.MapMembers(u)
+	r.joinGroup(u)
+}
+
+// DeleteUnit takes a unit and its members out.
+func (r *Register) DeleteUnit(u *Unit) {
+	delete(r.Units, u.Path)
+	r.QueueNews.Note(u.Path)
+	r.leaveGroup(u)
+	for i := range u.Record.Members {
+		if name := u.Record.Namespace + "/" + u.MemberName(i); r.Members[name] != nil && r.Members[name].Unit == u {
+			delete(r.Members, name)
+		}
+	}
+}
+
+// UnitsOf are the units of these paths.
+func (r *Register) UnitsOf(paths []string) []*Unit {
+	units := make([]*Unit, len(paths))
+	for i, path := range paths {
+		units[i] = r.Units[path]
+	}
+	return units
+}
+
+// InsertJob takes a job in; its units are added by themselves.
+func (r *Register) InsertJob(j *Job) {
+	r.Jobs[j.Position()] = j
+	r.Dependents.insert(j, r.needsOf(j))
+}
+
+// DeleteJob takes a job out.
+func (r *Register) DeleteJob(j *Job) {
+	delete(r.Jobs, j.Position())
+	r.Dependents.remove(j)
+}
+
+// InsertAttempt takes a transaction in that is under way or live.
+func (r *Register) InsertAttempt(tx resource.TxID, a *Attempt) { r.Attempts[tx] = a }
+
+// DeleteAttempt takes a transaction out that has ended, and returns the attempt, nil for none.
+func (r *Register) DeleteAttempt(tx resource.TxID) *Attempt {
+	a := r.Attempts[tx]
+	delete(r.Attempts, tx)
+	return a
+}
+
+// MapMembers names the members of a unit among all allocations, as far as no other unit
+// has the name.
+func (r *Register) MapMembers(u *Unit) {
+	for i := range u.Record.Members {
+		name := u.Record.Namespace + "/" + u.MemberName(i)
+		if other := r.Members[name]; !u.Record.HasLost(i) && (other == nil || other.Unit.Gang() != u) {
+			r.Members[name] = &member{Unit: u, Index: i}
+		}
+	}
+}
+
+// UnmapMembers forgets the names of some members of a unit.
+func (r *Register) UnmapMembers(u *Unit, members []record.LostMember) {
+	for _, m := range members {
+		name := u.Record.Namespace + "/" + u.MemberName(m.Member)
+		if other := r.Members[name]; other != nil && other.Unit == u {
+			delete(r.Members, name)
+		}
+	}
+}

@@ -1,0 +1,113 @@
+package work
+
+import (
+	"time"
+
+	"github.com/musterd/muster/api"
+	"github.com/musterd/muster/coordinator/count"
+	"github.com/musterd/muster/coordinator/lead/form"
+	"github.com/musterd/muster/coordinator/life"
+	"github.com/musterd/muster/coordinator/record"
+	"github.com/musterd/muster/coordinator/sched"
+	"github.com/musterd/muster/resource"
+)
+
+// This file changes what a unit asks for and is charged, and the evidence of why it
+// waits.
+
+// BeginTry counts that the unit is tried.
+func (u *Unit) BeginTry(now time.Time) {
+	u.Attempts++
+	u.LastAttempt = now
+}
+
+// SetEvidence notes why the unit waits.
+func (u *Unit) SetEvidence(e *sched.Evidence) { u.Evidence = e }
+
+// SetTold takes over why the unit waits as the store has it.
+func (u *Unit) SetTold(t Told) { u.Told = t }
+
+// SetFate takes over whether the unit can ever run.
+func (u *Unit) SetFate(f Fate) { u.Fate = f }
+
+// BeginTold notes that the reason is being written.
+func (u *Unit) BeginTold() { u.Told.Writing = true }
+
+// FinishTold notes that the reason was written.
+func (u *Unit) FinishTold() { u.Told.Writing = false }
+
+// CountRefusal counts an attempt that came to nothing.
+func (u *Unit) CountRefusal() { u.Refusals++ }
+
+// AvoidNode counts an attempt that failed on a node.
+func (u *Unit) AvoidNode(id resource.NodeID) {
+	if u.Avoid == nil {
+		u.Avoid = map[resource.NodeID]int{}
+	}
+	u.Avoid[id]++
+}
+
+// NoteFailure notes how an attempt failed.
+func (u *Unit) NoteFailure(f Failure) { u.Failed = f }
+
+// SetCounted notes the unit's part in the use of its namespace.
+func (u *Unit) SetCounted(use count.Use) { u.counted = use }
+
+// SetRequest replaces the amounts that the limits are charged.
+func (u *Unit) SetRequest(total resource.Vector) { u.Charge.Request = total }
+
+// SetCharges replaces what the unit is charged.
+func (u *Unit) SetCharges(charges []record.Charge) { u.Charges = charges }
+
+// SetBound notes the generation of bindings that the charges are of, 0 for those
+// of a record.
+func (u *Unit) SetBound(generation uint64) { u.Bound = generation }
+
+// SetEnrolled notes that the trees know the unit.
+func (u *Unit) SetEnrolled() { u.Enrolled = true }
+
+// ClearCharges notes that the trees have forgotten the unit.
+func (u *Unit) ClearCharges() { u.Enrolled, u.Charges, u.Bound = false, nil, 0 }
+
+// setGroup sets the group of the unit, nil for none.
+func (u *Unit) setGroup(g *Group) { u.Group = g }
+
+// SetGangPlace sets the place of the unit's group in the order.
+func (u *Unit) SetGangPlace(p *record.GangPlace) { u.Record.Gang = p }
+
+// SetStartBy sets the instant by which the unit has to start, 0 for none.
+func (u *Unit) SetStartBy(instant int64) { u.Record.StartByMillis = instant }
+
+// setForms gives a new unit the forms of its specification, and the first of them.
+func (u *Unit) setForms(spec api.AllocationSpec, job *api.Job, user string) (status *api.Status) {
+	if len(spec.Alternatives) == 0 {
+		u.Form, status = form.Of(u.Record, spec, job, user, u.Groups)
+		return status
+	}
+	for _, one := range spec.Forms() {
+		f, status := form.Of(u.Record, one, job, user, u.Groups)
+		if status != nil {
+			return status
+		}
+		u.Forms = append(u.Forms, f)
+	}
+	u.Form = u.Forms[0]
+	return nil
+}
+
+// UseForm has the unit ask for one of its forms. The trees must not know the unit.
+func (u *Unit) UseForm(number int) {
+	u.Number, u.Form, u.Charges, u.Bound = number, u.Forms[number], nil, 0
+}
+
+// SetHold sets why a waiting unit is not tried.
+func (u *Unit) SetHold(h hold) {
+	u.Hold = h
+	u.QueueNews.Note(u.Path)
+}
+
+// BoundRetry bounds the instant of the next try of a unit. The clock of the leader that
+// has written the instant may have been ahead, and no wait is longer than its delay.
+func (u *Unit) BoundRetry(now int64) {
+	u.Record.RetryMillis = min(u.Record.RetryMillis, now+life.Delay(u.Record.Retry).Milliseconds())
+}
