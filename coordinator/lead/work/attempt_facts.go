@@ -19,7 +19,7 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// Mates are the attempts that start together with this one, which is among them.
+// Mates returns the attempts that start together, this attempt among them.
 func (a *Attempt) Mates() []*Attempt {
 	if a.Company == nil {
 		return []*Attempt{a}
@@ -27,14 +27,14 @@ func (a *Attempt) Mates() []*Attempt {
 	return a.Company.Attempts
 }
 
-// Displaced are the attempts that end for this one, or for one that starts with it.
+// Displaced returns the attempts to end for this attempt, or for a mate.
 func (a *Attempt) Displaced() []*Attempt { return a.Mates()[0].Victims }
 
 // IsPreempting reports whether others make room for the attempt.
 func (a *Attempt) IsPreempting() bool { return len(a.Displaced()) > 0 }
 
-// MayCommit reports whether an attempt goes on to hold a place, or holds one without
-// a notice. An attempt whose commit is on its way to the store is not among them.
+// MayCommit reports whether the attempt goes on to hold a place, or holds a place without a
+// notice. The answer is false while the commit is on the way to the store.
 func (a *Attempt) MayCommit() bool {
 	switch a.Machine.State() {
 	case txn.Reserving, txn.Displacing, txn.Committed:
@@ -43,6 +43,7 @@ func (a *Attempt) MayCommit() bool {
 	return false
 }
 
+// VictimPaths returns the paths of the victims' units, ascending.
 func (a *Attempt) VictimPaths() []string {
 	paths := make([]string, len(a.Victims))
 	for i, v := range a.Victims {
@@ -52,7 +53,7 @@ func (a *Attempt) VictimPaths() []string {
 	return paths
 }
 
-// Nomination is the work that makes room for an attempt.
+// Nomination describes the work leaving to make room for the attempt.
 func (a *Attempt) Nomination() *shown.Nomination {
 	n := &shown.Nomination{Noticed: a.Noticed, Units: len(a.Displaced())}
 	for _, v := range a.Displaced() {
@@ -87,7 +88,7 @@ func (a *Attempt) Exits() []record.Exit {
 	return list
 }
 
-// SetWork notes the state of one member's work.
+// SetWork notes the state of the work of a member.
 func (a *Attempt) SetWork(s grant.WorkState) {
 	if a.Work == nil {
 		a.Work = map[int]grant.WorkState{}
@@ -95,10 +96,10 @@ func (a *Attempt) SetWork(s grant.WorkState) {
 	a.Work[s.Member] = s
 }
 
-// SetOutcome notes that the work is why the attempt ends.
+// SetOutcome notes the outcome of the work as the reason for the attempt's end.
 func (a *Attempt) SetOutcome(o *record.Outcome) { a.Outcome = o }
 
-// RestoreOutcome takes over the outcome that a record has.
+// RestoreOutcome takes over the outcome from a record.
 func (a *Attempt) RestoreOutcome(o *record.Outcome) {
 	if o == nil {
 		return
@@ -113,7 +114,7 @@ func (a *Attempt) RestoreOutcome(o *record.Outcome) {
 	}
 }
 
-// OutcomeNow is the outcome as it is written: with the exits that are known by now.
+// OutcomeNow returns the outcome to write, with the exits known by now.
 func (a *Attempt) OutcomeNow() *record.Outcome {
 	if a.Outcome == nil {
 		return nil
@@ -123,7 +124,7 @@ func (a *Attempt) OutcomeNow() *record.Outcome {
 	return &o
 }
 
-// SetReady takes over the key as it was written.
+// SetReady takes over the written key.
 func (a *Attempt) SetReady(k vacancy.Key) { a.Ready = k }
 
 // TakeUse judges the use of the members' devices.
@@ -134,7 +135,7 @@ func (a *Attempt) TakeUse(counters []idle.Counter, r idle.Rule) idle.Use {
 // NoteJudgedIdle notes a look at the use of the members' devices.
 func (a *Attempt) NoteJudgedIdle(now time.Time) { a.judgedIdle = now }
 
-// RecordMissingVotes notes the nodes whose votes have not come when the budget is spent.
+// RecordMissingVotes notes the nodes without a vote at the end of the budget.
 func (a *Attempt) RecordMissingVotes() {
 	if !a.Machine.Undecided() || a.IsPreempting() {
 		return
@@ -146,6 +147,7 @@ func (a *Attempt) RecordMissingVotes() {
 	}
 }
 
+// JoinReasons joins reasons, and more where not empty, into a line.
 func JoinReasons(reasons []resource.Reason, more string) string {
 	parts := make([]string, 0, len(reasons)+1)
 	for _, r := range reasons {
@@ -157,7 +159,7 @@ func JoinReasons(reasons []resource.Reason, more string) string {
 	return strings.Join(parts, "; ")
 }
 
-// CountsOn counts the members on each of the nodes, nil where each has one.
+// CountsOn counts the members on each of the nodes, nil where each node has a single member.
 func (a *Attempt) CountsOn(nodes []resource.NodeID) []int32 {
 	if a.Unit.Record.Held() == len(nodes) {
 		return nil
@@ -170,8 +172,8 @@ func (a *Attempt) CountsOn(nodes []resource.NodeID) []int32 {
 	return counts
 }
 
-// RequestOf is the request for a member of a plan. A preemption asks for the very
-// devices that the plan names, and so does one whose charge depends on them.
+// RequestOf is the request for a member of a plan. The request names the very devices of the
+// plan in a preemption, and where the charge depends on the devices.
 func (a *Attempt) RequestOf(m place.Choice) grant.MemberRequest {
 	request := grant.MemberRequest{Index: m.Index, Request: *a.Unit.Demand.RequestOf(m.Index)}
 	if a.IsPreempting() || request.Request.TakesAnyModel() && place.IsMixed(m.Node) {
@@ -194,7 +196,7 @@ func (a *Attempt) DropMembers(x *MemberLoss) {
 	a.keepPlaces(nil)
 }
 
-// KeepExit keeps how a member has ended that another transaction had.
+// KeepExit keeps the end of a member in another transaction.
 func (a *Attempt) KeepExit(e record.Exit) {
 	if a.elsewhere == nil {
 		a.elsewhere = map[int]record.Exit{}
@@ -202,8 +204,7 @@ func (a *Attempt) KeepExit(e record.Exit) {
 	a.elsewhere[e.Member] = e
 }
 
-// noticeOf is the instant at which victims were given notice: they are EVICTING by
-// one Txn.
+// noticeOf is the instant of the victims' notice: a single Txn makes all of them EVICTING.
 func noticeOf(victims []*Attempt) time.Time {
 	for _, v := range victims {
 		if !v.Noticed.IsZero() {
@@ -213,7 +214,7 @@ func noticeOf(victims []*Attempt) time.Time {
 	return time.Time{}
 }
 
-// DevicesOf lists the devices that an assignment is from, ascending.
+// DevicesOf lists the devices behind an assignment, ascending.
 func DevicesOf(a resource.Assignment) []int {
 	var list []int
 	for _, g := range a.GPUs {
@@ -226,9 +227,8 @@ func DevicesOf(a resource.Assignment) []int {
 	return slices.Compact(list)
 }
 
-// LeavesEvicted reports whether a durable eviction ends the attempt, for no
-// preemptor, and its owner has not asked for the end of the unit: the unit waits
-// again, or stays to be seen.
+// LeavesEvicted reports whether a durable eviction without a preemptor ends the attempt, and
+// the owner has not asked for the end of the unit: the unit waits again, or stays visible.
 func (a *Attempt) LeavesEvicted() bool {
 	return a.Notice != nil && a.Machine.By() == "" && !a.Unit.Life.EndAsked()
 }

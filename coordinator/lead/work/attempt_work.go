@@ -10,7 +10,7 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// EndNotice is the signal of a unit's work that starts at an instant.
+// EndNotice is the signal that announces the end of the unit's work. The work starts at now.
 func (a *Attempt) EndNotice(now int64) grant.Notice {
 	number, before := a.Unit.Work().EndSignal()
 	if number == 0 {
@@ -22,7 +22,7 @@ func (a *Attempt) EndNotice(now int64) grant.Notice {
 		return n
 	}
 	instant := of.Ready.AtMillis
-	if instant == 0 { // the key is on its way to the store
+	if instant == 0 { // the key is on the way to the store
 		instant = now
 	}
 	if t, limited := of.Unit.limitSince(instant); limited {
@@ -39,12 +39,12 @@ func (a *Attempt) IsJudgedIdle(now time.Time, every time.Duration) bool {
 		a.Machine.State() == txn.Committed && a.Ready.AtMillis != 0 && now.Sub(a.judgedIdle) >= every
 }
 
-// IsIdleBy reports whether the store has that the attempt's GPUs are idle by a rule.
+// IsIdleBy reports whether the attempt's GPUs are idle by a rule, according to the store.
 func (a *Attempt) IsIdleBy(r idle.Rule) bool {
 	return a.Ready.IdleMillis != 0 && int64(a.Ready.IdleBelow) == r.Below
 }
 
-// FirstNode is the node of member 0, "" before its vote.
+// FirstNode is the node of member 0, "" before the vote of the node.
 func (a *Attempt) FirstNode() resource.NodeID {
 	for _, id := range a.Machine.Nodes() {
 		vote, _ := a.Machine.Vote(id)

@@ -10,13 +10,13 @@ import (
 // Census counts the objects of each namespace. The zero value has not counted yet.
 //
 // Invariant: once counted, the use of a namespace is the sum of counted over its units, and
-// all is the sum over the namespaces.
+// All is the sum over the namespaces.
 type Census struct {
 	Of  map[string]count.Use
 	All count.Use
 }
 
-// Set replaces the part of a unit in the use of its namespace.
+// Set replaces the part of a unit in the use of the unit's namespace.
 func (c *Census) Set(u *Unit, use count.Use) {
 	if c.Of == nil || use == u.counted {
 		return
@@ -30,7 +30,7 @@ func (c *Census) Set(u *Unit, use count.Use) {
 	}
 }
 
-// Note counts a unit as it is now.
+// Note counts the present state of a unit.
 func (c *Census) Note(u *Unit) {
 	if c.Of != nil {
 		c.Set(u, CountedUse(u))
@@ -48,8 +48,7 @@ func (c *Census) Begin(units map[string]*Unit) {
 	}
 }
 
-// Check verifies the invariant over all units. A document that is being written counts
-// already.
+// Check verifies the invariant over all units. A document being written counts already.
 func (c *Census) Check(units map[string]*Unit) error {
 	if c.Of == nil {
 		return nil
@@ -69,8 +68,8 @@ func (c *Census) Check(units map[string]*Unit) error {
 	return nil
 }
 
-// CountedUse is the part of a unit in the use of its namespace. A job counts with its first
-// unit.
+// CountedUse is the part of a unit in the use of the unit's namespace. A job counts with the
+// first unit.
 func CountedUse(u *Unit) count.Use {
 	if u.Life.Gone() {
 		return count.Use{}

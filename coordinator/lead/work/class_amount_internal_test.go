@@ -8,7 +8,7 @@ import (
 )
 
 // Units that ask for other amounts of a resource of the cluster are of other classes,
-// since the refusal of one says nothing about the other. Their demands of nodes are equal.
+// since the refusal of a class implies nothing for another. Their demands of nodes are equal.
 func TestAClassHasOneAmountOfAClusterResource(t *testing.T) {
 	unitOf := func(requests string) *Unit {
 		doc, status := api.DecodeAllocation([]byte(`{"metadata":{"name":"a"},"spec":{"resources":{"requests":` + requests + `}}}`))

@@ -36,8 +36,8 @@ func drawnJob(t *rapid.T, name string, names int) *Job {
 	return j
 }
 
-// naiveCycle searches as plainly as can be: over the jobs by their names, and also where no
-// job waits for the new one.
+// naiveCycle searches as plainly as can be: over the jobs by their names, and also where no job
+// waits for the new job.
 func naiveCycle(jobs map[string]*Job, first *Job, most int) (names []string, tooMany bool) {
 	from := map[string]string{}
 	for next := []*Job{first}; len(next) > 0; {
@@ -71,7 +71,7 @@ func naiveCycle(jobs map[string]*Job, first *Job, most int) (names []string, too
 	return nil, false
 }
 
-// wordNames words a cycle of these jobs as clients read it; a long one without its middle.
+// wordNames words a cycle of these jobs as clients read it; a long cycle without the middle.
 func wordNames(names []string) string {
 	if names = append(names, names[0]); len(names) > 8 {
 		names = slices.Concat(names[:4], []string{"…"}, names[len(names)-3:])
@@ -119,9 +119,9 @@ func isWaitedFor(jobs map[string]*Job, j *Job) bool {
 	return false
 }
 
-// The search says the same as a plain one, over any jobs that come, go on and go: the same
-// cycle, in the same words. A bound on the search refuses only where a job waits for the new
-// one.
+// The search agrees with a plain search, over any jobs that come, go on and go: both find the
+// same cycle, in the same words. A bound on the search refuses only where a job waits for the
+// new job.
 func TestPropertyASearchFindsTheCycleOfAPlainOne(t *testing.T) {
 	found, refused := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -136,7 +136,7 @@ func TestPropertyASearchFindsTheCycleOfAPlainOne(t *testing.T) {
 				checkDependents(t, &r)
 				continue
 			}
-			if old != nil { // goes on: its record is another
+			if old != nil { // goes on, with a changed record
 				for i := range old.Doc.Spec.Dependencies {
 					if !slices.Contains(old.Record.Met, i) {
 						old.Record.Met = append(old.Record.Met, i)

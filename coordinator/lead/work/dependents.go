@@ -8,8 +8,9 @@ import (
 	"github.com/musterd/muster/coordinator/life"
 )
 
-// SearchCycle looks for a way from a new job back to it, over at most so many positions, and
-// words it. It looks only where a job waits for the new one: no other can close a cycle.
+// SearchCycle searches a cycle through a new job, over at most so many positions, and words the
+// cycle. The search runs only where a job waits for the new job: no other new job closes a
+// cycle.
 func (r *Register) SearchCycle(first *Job, most int) (cycle string, tooMany bool) {
 	goal := r.Dependents.of[first.Position()]
 	if goal == nil || !goal.isOpen() {
@@ -49,11 +50,11 @@ func (d *dependents) beginSearch() uint64 {
 	return d.searches
 }
 
-// reach notes that a search has come to the position from a job.
+// reach notes the arrival of a search at the position, from a job.
 func (a *awaited) reach(search uint64, from *Job) { a.searched, a.from = search, from.Record.Name }
 
-// wordCycle words the way from a new job to the job that waits for it. A position that no job
-// of the view names was reached from the new job.
+// wordCycle words the way from the new job first to last, a job waiting for first. A position
+// not named by a job of the view was reached from first.
 func (r *Register) wordCycle(first, last *Job) string {
 	names := []string{first.Record.Name}
 	for name := last.Record.Name; name != first.Record.Name; {
@@ -71,18 +72,18 @@ func (r *Register) wordCycle(first, last *Job) string {
 	return strings.Join(names, " waits for ")
 }
 
-// dependents is which jobs wait for which. The zero value is empty.
+// dependents is the relation between waiting jobs and awaited jobs. The zero value is empty.
 //
 // Invariant: of has the positions that dependencies of jobs of the view name, and no others.
 type dependents struct {
 	of map[string]*awaited
-	// News are the jobs that have changed since they were looked at.
+	// News are the jobs changed since the last Take.
 	News []*Job
 	// searches counts the searches for a cycle.
 	searches uint64
 }
 
-// awaited is a position that dependencies name.
+// awaited is a position named by dependencies.
 //
 // Invariant: by has each job of the view with such a dependency, once, in the order in which
 // the jobs have come; job is the one at the position, nil where there is none.
@@ -90,15 +91,16 @@ type awaited struct {
 	position string
 	job      *Job
 	by       []*Job
-	// searched is the last search that came here, and from the name of the job that led it.
+	// searched is the last search to arrive here, and from the name of the job before on the
+	// way.
 	searched uint64
 	from     string
 }
 
-// Position is the name of the job with its namespace.
+// Position is the namespace and the name of the job.
 func (j *Job) Position() string { return j.Record.Namespace + "/" + j.Record.Name }
 
-// Dependencies are those of the job's document.
+// Dependencies returns the dependencies in the job's document.
 func (j *Job) Dependencies() []api.JobDependency {
 	if j.Doc == nil {
 		return nil
@@ -106,8 +108,8 @@ func (j *Job) Dependencies() []api.JobDependency {
 	return j.Doc.Spec.Dependencies
 }
 
-// Awaits reports whether a dependency of the job has not come true. A job that ends waits
-// for nothing.
+// Awaits reports whether the job waits for a dependency to come true. A cancelled or ended job
+// does not wait.
 func (j *Job) Awaits() bool {
 	return len(j.Record.Met) < len(j.Dependencies()) && j.Record.Cancelled == nil && !api.Phase(j.Record.Phase).Ended()
 }
@@ -115,7 +117,7 @@ func (j *Job) Awaits() bool {
 // hasMet reports whether the dependency of an index has come true.
 func (j *Job) hasMet(i int) bool { return slices.Contains(j.Record.Met, i) }
 
-// Open are the indices of the dependencies that have not come true.
+// Open returns the indices of the dependencies still to come true.
 func (j *Job) Open() (list []int) {
 	for i := range j.Dependencies() {
 		if !j.hasMet(i) {
@@ -125,7 +127,7 @@ func (j *Job) Open() (list []int) {
 	return list
 }
 
-// Awaited are the positions of the jobs that a job depends on, each once.
+// Awaited returns the positions of the jobs in the job's dependencies, each once.
 func (j *Job) Awaited() []string {
 	var list []string
 	for _, d := range j.Dependencies() {
@@ -135,8 +137,8 @@ func (j *Job) Awaited() []string {
 	return slices.Compact(list)
 }
 
-// needsOf are the positions that the dependencies of a job name, by their index. Those that
-// no job of the view names are new.
+// needsOf returns the positions named by the dependencies of a job, by the index of the
+// dependency. A position not named by a job of the view is new.
 func (r *Register) needsOf(j *Job) []*awaited {
 	list := j.Dependencies()
 	needs := make([]*awaited, len(list))
@@ -154,7 +156,7 @@ func (r *Register) needsOf(j *Job) []*awaited {
 	return needs
 }
 
-// insert takes a job in that needs these.
+// insert takes in a job with the positions of the job's dependencies.
 func (d *dependents) insert(j *Job, needs []*awaited) {
 	if a := d.of[j.Position()]; a != nil {
 		a.job = j
@@ -186,7 +188,7 @@ func (d *dependents) remove(j *Job) {
 	}
 }
 
-// Jobs are those with a dependency on a position.
+// Jobs returns the jobs with a dependency on a position.
 func (d *dependents) Jobs(position string) []*Job {
 	if a := d.of[position]; a != nil {
 		return a.by
@@ -194,14 +196,14 @@ func (d *dependents) Jobs(position string) []*Job {
 	return nil
 }
 
-// Note notes that a job has changed, if others depend on it or it depends on others.
+// Note notes a changed job, where the job has dependencies or dependents.
 func (d *dependents) Note(j *Job) {
 	if (len(j.Dependencies()) > 0 || d.of[j.Position()] != nil) && !slices.Contains(d.News, j) {
 		d.News = append(d.News, j)
 	}
 }
 
-// Take returns the jobs that have changed, by their positions.
+// Take returns the changed jobs by their positions, and forgets the news.
 func (d *dependents) Take() []*Job {
 	list := d.News
 	d.News = nil
@@ -209,8 +211,8 @@ func (d *dependents) Take() []*Job {
 	return list
 }
 
-// ProgressOf is how far the job at a position is. A job that is just being created is not
-// there yet: it may come to nothing.
+// ProgressOf is the progress of the job at a position. A job under creation is not there yet:
+// the creation may come to nothing.
 func (r *Register) ProgressOf(position string) life.Progress {
 	j := r.Jobs[position]
 	if j == nil || j.Stored == 0 {
@@ -227,8 +229,8 @@ func (r *Register) ProgressOf(position string) life.Progress {
 	return life.NotBegun
 }
 
-// IsAwaited reports whether the answer of a dependency on a job is not durable yet. The
-// job keeps its key until then: a later leader could not tell how it has ended.
+// IsAwaited reports whether the answer of a dependency on a job is not durable yet. The store
+// keeps the job's key until then: without the key a later leader could not know the job's end.
 func (r *Register) IsAwaited(j *Job) bool {
 	a := r.Dependents.of[j.Position()]
 	return a != nil && a.isOpen()

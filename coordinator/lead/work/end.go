@@ -4,22 +4,23 @@ import (
 	"github.com/musterd/muster/coordinator/record"
 )
 
-// UnitEnd is what becomes of a unit when its transaction is RELEASED.
+// UnitEnd is the outcome for a unit whose transaction is RELEASED.
 //
 // Invariant: it is fixed with the first Txn that writes it, whichever of
 // several lands.
 type UnitEnd struct {
 	Record record.Unit
-	// Waiting is why a unit that waits again is not tried at once; nil for another unit.
+	// Waiting is the reason why a requeued unit is not tried at once; nil for another unit.
 	Waiting *record.Waiting
-	// Removed: an allocation that its owner has deleted, or a replacement whose gang does not
-	// run any more.
+	// Removed: an allocation deleted by the owner, or a replacement whose gang does not run any
+	// more.
 	Removed bool
-	// Requeued: a job's unit that was evicted or whose work starts again, or an
-	// allocation that its owner has suspended, is back at its place in the order.
+	// Requeued: the unit is back at the old place in the order. The unit is an evicted unit of
+	// a job, a unit of a job whose work starts again, or an allocation suspended by the owner.
 	Requeued bool
 }
 
+// Ops returns the writes of the outcome: of the unit, and of the order key where requeued.
 func (e *UnitEnd) Ops() []record.Op {
 	key := e.Record.Path().Key()
 	switch {

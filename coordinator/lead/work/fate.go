@@ -4,12 +4,14 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// Fate is the reason why a unit can never run; zero: it can, or that is not known.
+// Fate is the reason why a unit can never run; zero where the unit can run, or where the answer
+// is not known.
 type Fate struct {
 	Reason  *resource.Reason // never changed
 	Message string
 }
 
+// Code is the code of the reason, "" without a reason.
 func (f *Fate) Code() string {
 	if f.Reason == nil {
 		return ""
@@ -17,7 +19,7 @@ func (f *Fate) Code() string {
 	return f.Reason.Code
 }
 
-// WarningsOf are those that the client of a new unit gets.
+// WarningsOf returns the warnings for the client of a new unit.
 func (u *Unit) WarningsOf() []string {
 	if u.Fate.Message == "" || !u.Waiting() {
 		return nil

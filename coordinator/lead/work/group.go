@@ -9,13 +9,13 @@ import (
 	"github.com/musterd/muster/coordinator/record"
 )
 
-// Group is a gang of allocations: those of one namespace with the same groupId. Each
-// is a unit with a record and a charge of its own. minMembers of them start together;
-// the others follow one by one (ADR 55).
+// Group is a gang of allocations: the allocations of a namespace with the same groupId. Each
+// allocation is a unit with a separate record and a separate charge. minMembers of the units
+// start together; each other unit follows alone (ADR 55).
 //
-// A group has no key: it is the units whose records name the same first arrival, and
-// it has formed once one of them has started. So each leader finds it as the last one
-// left it.
+// A group has no key: the group consists of the units whose records name the same first
+// arrival, and has formed once a unit of the group has started. So each leader finds a group
+// in the state left by the leader before.
 //
 // Invariant: units ascend by path, and have the rule and the first arrival in common.
 type Group struct {
@@ -23,15 +23,16 @@ type Group struct {
 	Rule  api.Group
 	First record.Sequence
 	Units []*Unit
-	// Offered are the units that were offered last, and rounds counts their changes.
+	// Offered are the units offered last, and Rounds counts the changes of Offered.
 	Offered []*Unit
 	Rounds  int
 }
 
+// GroupKey names a group in Register.Groups.
 func GroupKey(namespace, id string) string { return namespace + "/" + id }
 
-// joinGroup takes a unit into the group that its record names. A later group of the
-// same name replaces an earlier one, all of whose units have ended.
+// joinGroup takes a unit into the group named by the unit's record. A later group of the same
+// name replaces an earlier group, whose units have all ended.
 func (r *Register) joinGroup(u *Unit) {
 	if u.Allocation == nil || u.Record.Gang == nil {
 		return
@@ -56,7 +57,7 @@ func (r *Register) joinGroup(u *Unit) {
 	u.setGroup(g)
 }
 
-// leaveGroup takes a unit out of its group. A group without units is forgotten.
+// leaveGroup takes a unit out of the unit's group. A group without units is forgotten.
 func (r *Register) leaveGroup(u *Unit) {
 	g := u.Group
 	if g == nil {
@@ -69,7 +70,8 @@ func (r *Register) leaveGroup(u *Unit) {
 	}
 }
 
-// HasFormed reports whether a unit of the group has started: what waits is growth.
+// HasFormed reports whether a unit of the group has started: from then on a waiting unit is
+// growth.
 func (g *Group) HasFormed() bool {
 	return slices.ContainsFunc(g.Units, func(u *Unit) bool { return u.Record.Started != "" })
 }
@@ -79,7 +81,7 @@ func (g *Group) IsOver() bool {
 	return !slices.ContainsFunc(g.Units, func(u *Unit) bool { return !u.Phase().Ended() })
 }
 
-// Arrived counts the units that wait, or are about to start.
+// Arrived counts the units waiting, or about to start.
 func (g *Group) Arrived() (n int) {
 	for _, u := range g.Units {
 		if u.Stored != 0 && u.Waiting() && !u.Life.EndAsked() && !u.IsSuspended() {
@@ -89,7 +91,7 @@ func (g *Group) Arrived() (n int) {
 	return n
 }
 
-// ArrivedWith is arrived with a unit that may be about to be stored.
+// ArrivedWith is Arrived together with a unit, which may be about to be stored.
 func (g *Group) ArrivedWith(u *Unit) int {
 	n := g.Arrived()
 	if u.Stored == 0 && !u.Life.EndAsked() && !u.IsSuspended() {
@@ -98,8 +100,8 @@ func (g *Group) ArrivedWith(u *Unit) int {
 	return n
 }
 
-// Ready are the units that may be tried together, in the order; none while an attempt
-// of the group is undecided.
+// Ready returns the units ready to be tried together, in the order; none while an attempt of
+// the group is undecided.
 func (g *Group) Ready() []*Unit {
 	var ready []*Unit
 	for _, u := range g.Units {
@@ -114,7 +116,7 @@ func (g *Group) Ready() []*Unit {
 	return ready
 }
 
-// SetOffered notes the units that are offered from now on.
+// SetOffered notes the units offered from now on.
 func (g *Group) SetOffered(units []*Unit) {
 	g.Offered = units
 	g.Rounds++

@@ -1,16 +1,17 @@
 package work
 
-// hold is why a waiting unit is not tried, where that is not its owner's wish.
+// hold is the reason why a waiting unit is not tried, apart from the owner's wish.
 type hold uint8
 
 const (
 	NoHold         hold = iota
-	HoldDelay           // until the instant of its next try
-	HoldThrottled       // as many units of its job run as its parallelism allows
-	HoldDependency      // a dependency of its job has not come true
+	HoldDelay           // until the instant of the unit's next try
+	HoldThrottled       // as many units of the job run as the job's parallelism allows
+	HoldDependency      // a dependency of the job has not come true
 )
 
-// HoldAll holds all units of a job that wait, because of a dependency.
+// HoldAll holds all waiting units of a job because of a dependency, and returns the units newly
+// held.
 func (j *Job) HoldAll() (changed []*Unit) {
 	for _, u := range j.Units {
 		if u.Hold != HoldDependency && u.Waiting() && u.Attempt == nil && u.Adopting == "" {
@@ -21,7 +22,7 @@ func (j *Job) HoldAll() (changed []*Unit) {
 	return changed
 }
 
-// WhyUnwanted is why the units of a job that still go on are to end, "" where they are not.
+// WhyUnwanted is the reason to end the units of a job still going on, "" without a reason.
 func (j *Job) WhyUnwanted() string {
 	switch e := j.Policy().EndOf(j.States()); {
 	case e.Stops && IsOverdueEnd(j.Units[e.Of]):

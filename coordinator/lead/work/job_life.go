@@ -10,7 +10,7 @@ import (
 	"github.com/musterd/muster/coordinator/shown"
 )
 
-// KeepFor is how long the job stays after its end.
+// KeepFor is the time for which the job stays after the end.
 func (j *Job) KeepFor() time.Duration {
 	if j.Doc == nil || j.Doc.Spec.TTLSecondsAfterFinished == nil {
 		return life.KeptAfterEnd
@@ -18,7 +18,7 @@ func (j *Job) KeepFor() time.Duration {
 	return time.Duration(*j.Doc.Spec.TTLSecondsAfterFinished) * time.Second
 }
 
-// Policy is what the decisions about a job's life rest on.
+// Policy is the basis of the decisions about the job's life.
 func (j *Job) Policy() life.Policy {
 	p := life.Policy{BackoffLimit: life.DefaultBackoffLimit}
 	if j.Doc == nil {
@@ -43,7 +43,7 @@ func (j *Job) States() []life.State {
 	return states
 }
 
-// state is where a unit of a job is.
+// state is the unit's state in the life of the job.
 func (u *Unit) state() life.State {
 	switch phase := u.Phase(); {
 	case phase == api.Succeeded:
@@ -62,14 +62,14 @@ func (u *Unit) state() life.State {
 	return life.Waiting
 }
 
-// UntilRetry is the time that a unit whose member has failed still waits before its next
-// try; 0 or less where the unit may be tried.
+// UntilRetry is the time from now to the next try of a unit with a failed member; 0 or less
+// where the unit may be tried.
 func (u *Unit) UntilRetry(now int64) time.Duration {
 	return time.Duration(u.Record.RetryMillis-now) * time.Millisecond
 }
 
-// Retries is how many retries of its backoffLimit a job has used, with those whose units
-// still hold something.
+// Retries is the number of used retries of the job's backoffLimit. A retry counts already while
+// the unit still holds something.
 func (j *Job) Retries() (n int) {
 	for _, u := range j.Units {
 		n += u.Record.Retries
@@ -80,7 +80,7 @@ func (j *Job) Retries() (n int) {
 	return n
 }
 
-// RetryOf is why a unit waits that has failed.
+// RetryOf is the reason why a failed unit waits.
 func (u *Unit) RetryOf() record.Waiting {
 	return shown.RestartBackOff(u.Record.Failure, u.Record.Retry, u.Job.Policy().BackoffLimit, u.Record.RetryMillis)
 }
@@ -90,8 +90,8 @@ func (j *Job) IsEnding() bool {
 	return j.Record.Cancelled != nil || j.Gang && hasWorkEnded(j.Units[0]) || j.Policy().EndOf(j.States()).Stops
 }
 
-// EndOfJob is the end of a job all of whose units have ended, where the work or the time
-// of a unit has ended it: reason is a word. ok is false for other jobs.
+// EndOfJob is the end of a job whose units have all ended, where the work or the time of a unit
+// has ended the job: reason is a word. ok is false for other jobs.
 func (j *Job) EndOfJob() (phase api.Phase, reason, message string, ok bool) {
 	e := j.Policy().EndOf(j.States())
 	if !e.Over {

@@ -9,10 +9,10 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// This file finds the members beside which a unit is placed that joins a gang with rules
-// about domains: a member beyond minMembers, or one in place of a lost member (ADR 114).
+// This file finds the members beside which a joining unit is placed. The unit joins a gang with
+// rules about domains, as a member beyond minMembers or in place of a lost member (ADR 114).
 
-// mayJoin reports whether the unit is one of several of a gang with rules about domains.
+// mayJoin reports whether the unit is among several units of a gang with rules about domains.
 func (u *Unit) mayJoin() bool {
 	return u.Demand.Topology != nil && (u.Record.Kind == record.AllocUnit || u.Record.N > 0 || u.Job != nil && len(u.Job.Units) > 1)
 }
@@ -20,10 +20,10 @@ func (u *Unit) mayJoin() bool {
 // IsNeighbour reports whether other units decide on the place of the unit.
 func (u *Unit) IsNeighbour() bool { return u.Demand.Subject.Relations != nil || u.mayJoin() }
 
-// Joins reports whether other units of its gang have started.
+// Joins reports whether other units of the unit's gang have started.
 func (u *Unit) Joins() bool { return u.mayJoin() && !u.Gathers() }
 
-// DemandNow is the demand of the unit as it is now.
+// DemandNow is the present demand of the unit.
 func (u *Unit) DemandNow() place.Unit {
 	demand := u.Demand
 	if u.Joins() {
@@ -32,7 +32,7 @@ func (u *Unit) DemandNow() place.Unit {
 	return demand
 }
 
-// mates are the units of the gang that a unit belongs to.
+// mates returns the units of the unit's gang, the unit among them.
 func (u *Unit) mates() []*Unit {
 	switch {
 	case u.Job != nil:
@@ -43,7 +43,7 @@ func (u *Unit) mates() []*Unit {
 	return nil
 }
 
-// seated is a member of a gang that has a place. rank is its index in the job; the members
+// seated is a member of a gang with a place. rank is the member's index in the job; the members
 // of a group are in the order of their arrival.
 type seated struct {
 	unit *Unit
@@ -58,15 +58,15 @@ func (a seated) compare(b seated) int {
 	return cmp.Compare(a.rank, b.rank)
 }
 
-// joining is the gang of the unit: its members that have a place, or are about to, and do
-// not leave.
+// joining is the gang of the unit: the members that have a place, or are about to have a place,
+// and do not leave.
 func (u *Unit) joining() *place.Joining {
 	var list []seated
 	for _, o := range u.mates() {
 		if o == u || o.Attempt == nil || o.Attempt.Machine == nil || o.IsLeavingSoon() {
 			continue
 		}
-		if o.Attempt.Machine.Undecided() { // such a unit has one member
+		if o.Attempt.Machine.Undecided() { // such a unit has a single member
 			for _, id := range o.Attempt.Machine.Nodes() {
 				list = append(list, seated{o, o.Record.FirstMember, id})
 			}
@@ -95,7 +95,7 @@ func (u *Unit) joining() *place.Joining {
 	return j
 }
 
-// SubgroupName is the subgroup that an allocation of a group names, "" for none.
+// SubgroupName is the subgroup named by an allocation of a group, "" for none.
 func (u *Unit) SubgroupName() string {
 	if u.Demand.Topology == nil {
 		return ""
@@ -103,7 +103,7 @@ func (u *Unit) SubgroupName() string {
 	return u.Demand.Topology.Name
 }
 
-// SubgroupKey is the label that names the domains of the unit's subgroup, "" for none.
+// SubgroupKey is the label for the domains of the unit's subgroup, "" for none.
 func (u *Unit) SubgroupKey() string {
 	if u.SubgroupName() == "" {
 		return ""
@@ -116,7 +116,7 @@ func (u *Unit) SharesName(o *Unit) bool {
 	return u.SubgroupName() != "" && o.SubgroupName() == u.SubgroupName()
 }
 
-// missing counts the allocations of a unit's named subgroup that wait for a place, itself
+// missing counts the allocations of the unit's named subgroup waiting for a place, the unit
 // among them.
 func (u *Unit) missing() (n int) {
 	for _, o := range u.mates() {
@@ -127,13 +127,13 @@ func (u *Unit) missing() (n int) {
 	return n
 }
 
-// ranks are those from first on, without end.
+// ranks are the ranks from First on, without End.
 type ranks struct{ First, End int }
 
 func (r ranks) has(rank int) bool { return r.First <= rank && rank < r.End }
 
-// Subgroup are the ranks of the subgroup of a unit of one member; none without subgroups,
-// and of other units.
+// Subgroup returns the ranks of the subgroup of a unit with a single member; no ranks without
+// subgroups, and for other units.
 func (u *Unit) Subgroup() ranks {
 	if u.Job == nil || u.Demand.Topology == nil || u.Demand.Topology.Subgroup == 0 || u.Record.Members > 1 {
 		return ranks{}

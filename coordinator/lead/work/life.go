@@ -23,13 +23,13 @@ const (
 	WriteChange         // changes the document, or the queue
 )
 
-// Life is where a unit is in its life. The zero value is a unit that is being created.
+// Life is the state of the life of a unit. The zero value is the life of a unit under creation.
 //
 // Invariant: see Check.
 type Life struct {
 	phase   Phase
 	removed bool
-	misstep string // the first step that the table of phases does not have
+	misstep string // the first step outside the table of phases
 
 	// ending is the request to end the unit, or nil; durable: the store has the request.
 	ending  *txn.ReleaseAsked
@@ -59,14 +59,14 @@ func (l *Life) miss(step string) { l.misstep = cmp.Or(l.misstep, step) }
 // Restore takes over the phase of a stored unit, or of a unit in a dry run.
 func (l *Life) Restore(p api.Phase) { l.phase = PhaseOf(p) }
 
-// Phase is where the unit is.
+// Phase is the unit's present phase.
 func (l *Life) Phase() Phase { return l.phase }
 
 // Gone reports whether the object was removed.
 func (l *Life) Gone() bool { return l.removed }
 
 // AskEnd takes over a request to end the unit, which the store does not have yet. The instant
-// is in milliseconds; each Txn about this end writes it.
+// is in milliseconds; each Txn about this end writes the instant.
 func (l *Life) AskEnd(asked txn.ReleaseAsked, instant int64, asker *post.Author) {
 	if l.removed {
 		l.miss("is gone and cannot be asked to end")
@@ -74,14 +74,13 @@ func (l *Life) AskEnd(asked txn.ReleaseAsked, instant int64, asker *post.Author)
 	l.ending, l.asked, l.asker, l.durable = &asked, instant, asker, false
 }
 
-// RestoreEnd takes over a request that the store has. The instant is in milliseconds, 0 for
-// an unknown one.
+// RestoreEnd takes over a stored request. The instant is in milliseconds, 0 where unknown.
 func (l *Life) RestoreEnd(asked txn.ReleaseAsked, instant int64) {
 	l.AskEnd(asked, instant, nil)
 	l.durable = true
 }
 
-// EndAnswered takes over whether the store has the request. Without the store the request is
+// EndAnswered takes over whether the store has the request. A request not in the store is
 // dropped: the owner asks again. A dropped request stays dropped.
 func (l *Life) EndAnswered(stored bool) {
 	if l.durable = stored && l.EndAsked(); !l.durable {
@@ -104,8 +103,8 @@ func (l *Life) Asked() int64 { return l.asked }
 // Asker is the call of the request, nil where another leader was asked.
 func (l *Life) Asker() *post.Author { return l.asker }
 
-// Begin notes the Txn about the unit that is under way. A second Txn may begin only beside
-// WriteWish: where the unit's attempt has ended, the answer to the request is of no interest.
+// Begin notes a Txn under way about the unit. A second Txn may begin only beside WriteWish:
+// where the unit's attempt has ended, the answer to the request is of no interest.
 func (l *Life) Begin(w Write) {
 	if l.IsBeingWritten() {
 		l.miss(fmt.Sprintf("is being written by Txn %d, and Txn %d cannot begin", l.writing, w))
@@ -113,14 +112,14 @@ func (l *Life) Begin(w Write) {
 	l.writing = w
 }
 
-// Finish notes that a Txn about the unit has its answer.
+// Finish notes the answer to a Txn about the unit.
 func (l *Life) Finish(w Write) {
 	if l.writing == w {
 		l.writing = NoWrite
 	}
 }
 
-// Writing is the Txn about the unit that is under way.
+// Writing is the Txn under way about the unit.
 func (l *Life) Writing() Write { return l.writing }
 
 // IsBeingWritten reports whether a Txn under way keeps the unit from all other steps.

@@ -141,7 +141,8 @@ func TestWhatALifeMustNotBe(t *testing.T) {
 	}
 }
 
-// naive is a life told by lists: the requests, newest last, and whether the store has the last.
+// naive is a life in lists: the requests, newest last, and whether the store has the last
+// request.
 type naive struct {
 	requests []txn.ReleaseAsked
 	instants []int64

@@ -14,10 +14,10 @@ type MemberLoss struct {
 	Node    resource.NodeID
 	Members []record.LostMember
 	Charges []record.Charge // of the attempt without the members
-	Units   []*Unit         // that replace the members
+	Units   []*Unit         // replacements of the members
 }
 
-// LostWith are the lost members of a unit with some more, ascending.
+// LostWith returns the lost members of the unit together with further members, ascending.
 func (u *Unit) LostWith(members []record.LostMember) []int {
 	lost := slices.Clone(u.Record.Lost)
 	for _, m := range members {

@@ -7,11 +7,10 @@ import (
 	"github.com/musterd/muster/coordinator/record"
 )
 
-// MendsGang reports whether the job is a gang that goes on without members whose nodes
-// are lost.
+// MendsGang reports whether the job is a gang, and goes on without the members of lost nodes.
 func (j *Job) MendsGang() bool { return j.Gang && j.Doc != nil && j.Doc.Spec.ReplacesLost() }
 
-// Replacements are the units that replace lost members of the gang, ascending.
+// Replacements returns the units in place of lost members of the gang, ascending.
 func (j *Job) Replacements() []*Unit {
 	at := slices.IndexFunc(j.Units, func(u *Unit) bool { return u.Record.Replaces })
 	if at < 0 {
@@ -20,10 +19,10 @@ func (j *Job) Replacements() []*Unit {
 	return j.Units[at:]
 }
 
-// OwnUnits are the units of the submission and those that a change has added.
+// OwnUnits returns the units of the submission, and the units added by a change.
 func (j *Job) OwnUnits() []*Unit { return j.Units[:len(j.Units)-len(j.Replacements())] }
 
-// Gang is the unit of which this one replaces a member, nil for another unit.
+// Gang is the unit whose lost member a replacement replaces, nil for another unit.
 func (u *Unit) Gang() *Unit {
 	if !u.Record.Replaces {
 		return nil
@@ -31,7 +30,7 @@ func (u *Unit) Gang() *Unit {
 	return u.Job.Units[0]
 }
 
-// Rank is the index in the gang of the member that the unit replaces.
+// Rank is the index, in the gang, of the replaced member.
 func (u *Unit) Rank() int { return u.Record.FirstMember - u.Gang().Record.FirstMember }
 
 // IsWanted reports whether the gang of a replacement runs without the member.
@@ -40,24 +39,24 @@ func (u *Unit) IsWanted() bool {
 	return g.Record.UID == u.Record.Parent && g.Phase() == api.Running && g.Record.HasLost(u.Rank())
 }
 
-// IsMending reports whether a gang that waits again is to wait for the end of units that
-// have replaced its members.
+// IsMending reports whether the unit is a gang waiting again, and is to wait first for the end
+// of the replacements of the gang's members.
 func (u *Unit) IsMending() bool {
 	return u.Job != nil && u.Record.N == 0 && u.Waiting() && len(u.Job.Replacements()) > 0
 }
 
-// IsMended reports whether other units replace members of this one.
+// IsMended reports whether other units replace members of this unit.
 func (u *Unit) IsMended() bool {
 	return u.Job != nil && u.Record.N == 0 && len(u.Job.Replacements()) > 0
 }
 
-// IsCounted reports whether a replacement's work counts for its gang: the unit has a
-// place, and keeps it.
+// IsCounted reports whether a replacement's work counts for the gang: the replacement has a
+// place, and keeps the place.
 func (u *Unit) IsCounted() bool {
 	return u.Phase() == api.Running && u.Attempt != nil && !u.Attempt.Lost
 }
 
-// exitsElsewhere are the ends of members that other transactions have or had.
+// exitsElsewhere returns the ends of members in other transactions, present or past.
 func (a *Attempt) exitsElsewhere() (list []record.Exit) {
 	known := map[int]bool{}
 	if a.Unit.IsMended() {
@@ -80,8 +79,8 @@ func (a *Attempt) exitsElsewhere() (list []record.Exit) {
 	return list
 }
 
-// Judged is the attempt by which the work of a unit is judged: for a replacement that of
-// its gang. nil where there is none.
+// Judged is the attempt by which the work of a unit is judged: for a replacement, the attempt
+// of the gang. nil where there is no such attempt.
 func (a *Attempt) Judged() *Attempt {
 	if g := a.Unit.Gang(); g != nil {
 		return g.Attempt
@@ -89,7 +88,7 @@ func (a *Attempt) Judged() *Attempt {
 	return a
 }
 
-// MayMend reports whether the commit of a unit may be sent: that of a replacement while its
+// MayMend reports whether the commit of a unit may be sent: for a replacement, only while the
 // gang runs without the member.
 func (a *Attempt) MayMend() bool {
 	g := a.Unit.Gang()

@@ -6,8 +6,8 @@ import (
 	"github.com/musterd/muster/api"
 )
 
-// Phase is a phase of a unit in the leader. Clients see each phase but Ended as one phase of
-// the API, in the comments below.
+// Phase is a phase of a unit in the leader. For each phase but Ended, clients see the phase of
+// the API in the comments below.
 type Phase uint8
 
 const (
@@ -17,7 +17,7 @@ const (
 	Adopting              // the leader looks into a preemption by an earlier leader; Pending
 	Trying                // an attempt is undecided; Pending
 	Live                  // committed; Running
-	Closing               // under notice, or its release is durable; Terminating
+	Closing               // under notice, or the release is durable; Terminating
 	Ended                 // without a place and without a wait; or the object is gone
 	Phases
 )
@@ -95,7 +95,7 @@ func (p Phase) After(s Step, stored bool) (next Phase, ok bool) {
 	return next, ok
 }
 
-// PhaseOf is the phase of a unit that the store has.
+// PhaseOf is the phase of a stored unit.
 func PhaseOf(p api.Phase) Phase {
 	switch p {
 	case api.Pending:

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// queueNews names the units whose part in their queue may have changed. The zero value
-// names nobody.
+// queueNews names the units whose part in their queue may have changed. The zero value names no
+// unit.
 type queueNews struct{ units map[string]bool }
 
 // Any reports whether there is news.
@@ -19,7 +19,7 @@ func (n *queueNews) Take() []string {
 	return paths
 }
 
-// Note notes that the part of a unit in its queue may have changed.
+// Note notes a possible change of the part of a unit in the unit's queue.
 func (n *queueNews) Note(path string) {
 	if n == nil { // the unit is known to no leader yet
 		return

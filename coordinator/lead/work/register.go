@@ -5,15 +5,15 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// Register is the work that a leader knows: units with their jobs, groups, members and
-// attempts. The maps are written by the methods of this file alone.
+// Register is the work known to a leader: units with their jobs, groups, members and attempts.
+// The methods of Register alone write the maps.
 type Register struct {
 	Units    map[string]*Unit           // by path
 	Jobs     map[string]*Job            // by namespace/name
 	Groups   map[string]*Group          // by namespace/groupId
 	Members  map[string]*member         // by namespace/name: all allocations clients see
 	Attempts map[resource.TxID]*Attempt // under way or live
-	// Dependents are the jobs that wait for others.
+	// Dependents are the jobs waiting for other jobs.
 	Dependents dependents
 	// QueueNews names the units whose part in a queue may have changed.
 	QueueNews *queueNews
@@ -21,6 +21,7 @@ type Register struct {
 	policy string
 }
 
+// NewRegister returns an empty register; policy is the preemptionPolicy by default.
 func NewRegister(policy string) Register {
 	return Register{
 		Units: map[string]*Unit{}, Jobs: map[string]*Job{}, Groups: map[string]*Group{}, Members: map[string]*member{}, Attempts: map[resource.TxID]*Attempt{},
@@ -28,13 +29,13 @@ func NewRegister(policy string) Register {
 	}
 }
 
-// member is one line among the allocations.
+// member is a line in the list of allocations.
 type member struct {
 	Unit  *Unit
 	Index int
 }
 
-// InsertUnit takes a unit and its members in.
+// InsertUnit takes in a unit and the unit's members.
 func (r *Register) InsertUnit(u *Unit) {
 	r.Units[u.Path] = u
 	u.enter(r.QueueNews, r.policy)
@@ -42,7 +43,7 @@ func (r *Register) InsertUnit(u *Unit) {
 	r.joinGroup(u)
 }
 
-// DeleteUnit takes a unit and its members out.
+// DeleteUnit takes out a unit and the unit's members.
 func (r *Register) DeleteUnit(u *Unit) {
 	delete(r.Units, u.Path)
 	r.QueueNews.Note(u.Path)
@@ -54,7 +55,7 @@ func (r *Register) DeleteUnit(u *Unit) {
 	}
 }
 
-// UnitsOf are the units of these paths.
+// UnitsOf returns the units of the paths.
 func (r *Register) UnitsOf(paths []string) []*Unit {
 	units := make([]*Unit, len(paths))
 	for i, path := range paths {
@@ -63,30 +64,30 @@ func (r *Register) UnitsOf(paths []string) []*Unit {
 	return units
 }
 
-// InsertJob takes a job in; its units are added by themselves.
+// InsertJob takes in a job; the job's units are added separately.
 func (r *Register) InsertJob(j *Job) {
 	r.Jobs[j.Position()] = j
 	r.Dependents.insert(j, r.needsOf(j))
 }
 
-// DeleteJob takes a job out.
+// DeleteJob takes out a job.
 func (r *Register) DeleteJob(j *Job) {
 	delete(r.Jobs, j.Position())
 	r.Dependents.remove(j)
 }
 
-// InsertAttempt takes a transaction in that is under way or live.
+// InsertAttempt takes in a transaction under way or live.
 func (r *Register) InsertAttempt(tx resource.TxID, a *Attempt) { r.Attempts[tx] = a }
 
-// DeleteAttempt takes a transaction out that has ended, and returns the attempt, nil for none.
+// DeleteAttempt takes out an ended transaction, and returns the attempt, nil for none.
 func (r *Register) DeleteAttempt(tx resource.TxID) *Attempt {
 	a := r.Attempts[tx]
 	delete(r.Attempts, tx)
 	return a
 }
 
-// MapMembers names the members of a unit among all allocations, as far as no other unit
-// has the name.
+// MapMembers names the members of a unit among all allocations, except lost members and members
+// whose name a replacement has.
 func (r *Register) MapMembers(u *Unit) {
 	for i := range u.Record.Members {
 		name := u.Record.Namespace + "/" + u.MemberName(i)

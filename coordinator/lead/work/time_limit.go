@@ -9,12 +9,12 @@ import (
 	"github.com/musterd/muster/coordinator/record"
 )
 
-// ClockError is how much later than an instant of a record a leader acts: another
-// leader's clock may have written the instant.
+// ClockError is the delay with which a leader acts after an instant of a record: the instant
+// may come from another leader's clock.
 const ClockError = 2 * time.Second
 
-// OverdueEnd is the kind of the end of a unit that has not started by its time, and says
-// why with its numbers.
+// OverdueEnd is the kind of the end of a unit that has not started in time, and a text with the
+// reason and the numbers.
 func (u *Unit) OverdueEnd() (record.EndKind, string) {
 	kind, text := u.explainOverdue()
 	return kind, string(kind) + ": " + text
@@ -43,7 +43,7 @@ func (u *Unit) explainOverdue() (record.EndKind, string) {
 	return record.GangTimeout, fmt.Sprintf("the %d members of group %s had no place within %s", u.Group.Rule.MinMembers, u.Group.Id, u.Group.Rule.MaxWait)
 }
 
-// TimeLimit is a limit of the time that a unit runs.
+// TimeLimit is a limit of the running time of a unit.
 type TimeLimit struct {
 	since   int64 // an instant, in milliseconds
 	Length  time.Duration
@@ -53,10 +53,10 @@ type TimeLimit struct {
 // End is the instant at which the unit is ended.
 func (t TimeLimit) End() int64 { return t.since + (t.Length + ClockError).Milliseconds() }
 
-// LimitOf is the limit of a unit's time that ends first; false where there is none. There
-// is none either where a leader of an older version has stored no instant of the start.
+// LimitOf is the limit of a unit's time that ends first; false without a limit. There is no
+// limit either where a leader of an older version has stored no instant of the start.
 func LimitOf(a *Attempt) (first TimeLimit, limited bool) {
-	if a.Ready.AtMillis == 0 || a.Unit.Record.Replaces { // that of its gang
+	if a.Ready.AtMillis == 0 || a.Unit.Record.Replaces { // the limit of the gang counts
 		return TimeLimit{}, false
 	}
 	return a.Unit.limitSince(a.Ready.AtMillis)
@@ -90,8 +90,7 @@ func (u *Unit) limitSince(instant int64) (first TimeLimit, limited bool) {
 	return first, limited
 }
 
-// limits are the ttl of the unit, and the deadline of its job in seconds; 0 and nil for
-// none.
+// limits are the ttl of the unit, and the deadline of the job in seconds; 0 and nil for none.
 func (u *Unit) limits() (ttl time.Duration, deadline *int64) {
 	text := ""
 	switch {
@@ -106,5 +105,5 @@ func (u *Unit) limits() (ttl time.Duration, deadline *int64) {
 	return ttl, deadline
 }
 
-// longestLimit bounds a limit, so that no instant overflows.
+// longestLimit bounds a limit against the overflow of an instant.
 const longestLimit = 100 * 365 * 24 * time.Hour

@@ -9,15 +9,15 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// Told is why a unit waits as the store has it.
+// Told is the stored reason why a unit waits.
 type Told struct {
 	Waiting  *record.Waiting   // never changed; nil: the unit was not tried yet
 	Revision resource.Revision // of the order key
-	At       time.Time         // when this leader wrote it last
+	At       time.Time         // of this leader's last write
 	Writing  bool
 }
 
-// Agrees reports whether the code of some evidence is the one in the store.
+// Agrees reports whether the code of some evidence equals the stored code.
 func (t *Told) Agrees(e *sched.Evidence) bool {
 	return e == nil || t.Waiting != nil && t.Waiting.Code == evidenceCode(e)
 }

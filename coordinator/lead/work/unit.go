@@ -16,10 +16,10 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// Unit is the smallest all-or-nothing set of members, as the leader knows it. Its
-// phase changes in unit_phase.go; the reasons of the wait and the charges, in unit_wait.go.
+// Unit is the smallest all-or-nothing set of members, as the leader knows the set. The phase
+// changes in unit_phase.go; the reasons of the wait and the charges, in unit_wait.go.
 //
-// Invariant: see check in unit_phase.go.
+// Invariant: see Check in unit_phase.go.
 type Unit struct {
 	Path   string // "namespace/alloc|job/name/n"
 	Record record.Unit
@@ -28,79 +28,78 @@ type Unit struct {
 	Queued bool
 	Key    queue.Key
 
-	// Forms are the requests that would do, in the order in which they are tried, nil where
-	// there is one alone. number is the number among them of the form that the unit has.
-	// See form.go.
+	// Forms are the requests of the specification and of the alternatives, in the order of the
+	// tries; nil without alternatives. Number is the index in Forms of the unit's present form.
+	// See unit_form.go.
 	Forms  []form.Form
 	Number int
 	form.Form
-	// Groups are the groups of the specification. charges are the unit's charges
-	// when it is placed, by the bindings of that generation: its namespace first,
-	// then trees in ascending order.
+	// Groups are the groups of the specification. Charges are the unit's charges when placed,
+	// by the bindings of the generation Bound: the namespace first, then trees in ascending
+	// order.
 	Groups  api.QuotaDemand
-	Policy  string // preemptionPolicy, as it was written
+	Policy  string // preemptionPolicy, as written
 	Charges []record.Charge
 	Bound   uint64
-	// Enrolled: the trees know the unit by its path.
+	// Enrolled: the trees know the unit by the path.
 	Enrolled bool
-	// exactly one of these is set: the object that the unit belongs to.
+	// Allocation or Job is set, never both: the object of the unit.
 	Allocation *api.Allocation
 	Job        *Job
 
-	// Group is the group of an allocation that waits for others, nil for none.
+	// Group is the group of an allocation with a groupId, nil for none.
 	Group *Group
 
-	// QueueNews notes changes of the unit's part in its queue; nil before a leader
-	// knows the unit.
+	// QueueNews notes changes of the unit's part in the queue; nil before a leader knows the
+	// unit.
 	QueueNews *queueNews
 
 	// Life is the unit's phase in the leader, the request to end the unit and the Txn under
-	// way; phase is the phase that clients see.
+	// way; the method Phase is the phase for clients.
 	Life Life
 
-	// Create holds the further writes of the Txn that first stores the unit; nil
-	// once the unit is stored.
+	// Create holds the further writes of the unit's first Txn; nil once the unit is stored.
 	Create *Creation
-	// Attempt is that of the phases trying, live and closing.
+	// Attempt is the attempt of the phases Trying, Live and Closing.
 	Attempt *Attempt
-	// Adopting is the preemption that an earlier leader began for the unit, in the phase
-	// adopting alone: the leader goes on with the preemption or gives it up.
+	// Adopting is the preemption begun for the unit by an earlier leader, in the phase Adopting
+	// alone: the leader goes on with the preemption or gives the preemption up.
 	Adopting resource.TxID
 
-	// Hold is why the unit is not tried, beside its owner's wish.
+	// Hold is the reason why the unit is not tried, apart from the owner's wish.
 	Hold hold
-	// Told is why the unit waits as the store has it.
+	// Told is the stored reason why the unit waits.
 	Told Told
-	// Fate is the reason why the unit can never run, as far as that is known.
+	// Fate is the reason why the unit can never run, as far as known.
 	Fate Fate
-	// Evidence is why the unit waited when its class last said; the class has newer
-	// evidence where the unit may be tried.
+	// Evidence is the reason of the wait as the unit's class last reported the reason; the
+	// class has newer evidence where the unit may be tried.
 	Evidence *sched.Evidence
-	// Refusals in a row, for the backoff between attempts; rested is when the
-	// backoff ends.
+	// Refusals counts the refusals in a row, for the backoff between attempts; Rested is the
+	// end of the backoff.
 	Refusals int
 	Rested   time.Time
-	// Avoid counts, by node, the attempts since the last commit that failed there.
+	// Avoid counts, by node, the failed attempts since the last commit.
 	Avoid       map[resource.NodeID]int
-	Failed      Failure // the last one since the last commit
+	Failed      Failure // the last failure since the last commit
 	Attempts    int
 	LastAttempt time.Time
 
-	// counted is the unit's part in the use of its namespace, as the census has it.
+	// counted is the unit's part in the use of the namespace, according to the census.
 	counted count.Use
 
-	// Err is why the unit came to nothing before it was stored.
+	// Err is the reason why the unit came to nothing before the first write.
 	Err *api.Status
 }
 
-// Failure is how an attempt failed on a node.
+// Failure is the failure of an attempt on a node.
 type Failure struct {
 	Node  resource.NodeID
 	Fault breaker.Fault
 	Said  string // the agent's reasons, where the agent refused
 }
 
-// String says how an attempt failed on the node.
+// String describes the failure in a sentence.
 func (f Failure) String() string {
 	if f.Said != "" {
 		return f.Fault.Sentence() + ": " + f.Said
@@ -112,21 +111,21 @@ func (f Failure) String() string {
 type Creation struct {
 	Ops      []record.Op
 	Compares []record.Compare
-	Request  record.RequestDigest // in leader.requests, or zero
+	Request  record.RequestDigest // in the leader's memory of requests, or zero
 	Started  time.Time
 }
 
-// Add adds a write, and what has to hold for the write.
+// Add adds a write, and the condition of the write.
 func (c *Creation) Add(compare record.Compare, op record.Op) {
 	c.Compares, c.Ops = append(c.Compares, compare), append(c.Ops, op)
 }
 
-// Answer adds the write by which a repetition of the request finds its answer.
+// Answer adds the write by which a repeated request finds the answer.
 func (c *Creation) Answer(request record.RequestDigest, op record.Op) {
 	c.Request, c.Ops = request, append(c.Ops, op)
 }
 
-// SetAllocation sets the allocation that the unit belongs to.
+// SetAllocation sets the allocation of the unit, and takes over the labels.
 func (u *Unit) SetAllocation(doc *api.Allocation) {
 	u.Allocation = doc
 	u.SetLabels(doc.Metadata.Labels)
@@ -143,29 +142,29 @@ func (u *Unit) SetLabels(labels map[string]string) {
 	}
 }
 
-// SetJob sets the job that the unit belongs to.
+// SetJob sets the job of the unit.
 func (u *Unit) SetJob(j *Job) { u.Job = j }
 
-// SetSequence gives the unit its place in the order.
+// SetSequence sets the place of the unit in the order.
 func (u *Unit) SetSequence(s record.Sequence) {
 	u.Record.Sequence = s
 	u.Key = queue.Key{Priority: u.Record.Priority, Epoch: s.Epoch, Counter: s.Counter, Path: u.Path}
 }
 
-// SetPriority gives the unit another priority, which changes its place in the order.
+// SetPriority gives the unit another priority, which changes the place in the order.
 func (u *Unit) SetPriority(p int32) { u.Record.Priority, u.Key.Priority = p, p }
 
-// enter has the unit take part: queueNews learns of the changes of the unit's part, and a unit
-// without a preemptionPolicy has the default.
+// enter has the unit take part: n learns of the changes of the unit's part in the queue, and a
+// unit without a preemptionPolicy has the default policy.
 func (u *Unit) enter(n *queueNews, policy string) {
 	u.QueueNews, u.Policy = n, cmp.Or(u.Policy, policy)
 	n.Note(u.Path)
 }
 
-// SetCreation sets the further writes of the Txn that first stores the unit.
+// SetCreation sets the further writes of the unit's first Txn.
 func (u *Unit) SetCreation(c *Creation) { u.Create = c }
 
-// MemberName is how a member appears among allocations.
+// MemberName is the name of a member among allocations.
 func (u *Unit) MemberName(index int) string {
 	if u.Job == nil {
 		return u.Record.Name
@@ -173,19 +172,19 @@ func (u *Unit) MemberName(index int) string {
 	return MemberOfJob(u.Record.Name, u.Record.FirstMember+index)
 }
 
-// MemberOfJob is how a member of a job appears among allocations.
+// MemberOfJob is the name of a job's member among allocations.
 func MemberOfJob(job string, index int) string { return fmt.Sprintf("%s-%d", job, index) }
 
-// Phase is the phase of the unit's members that clients see.
+// Phase is the phase of the unit's members for clients.
 func (u *Unit) Phase() api.Phase { return api.Phase(u.Record.Phase) }
 
-// Grows reports whether the unit is to grow a gang that does not run yet.
+// Grows reports whether the unit is to grow a gang, and the gang does not run yet.
 func (u *Unit) Grows() bool {
 	return u.Job != nil && u.Job.Gang && u.Record.N > 0 && u.Job.Units[0].Phase() != api.Running
 }
 
-// Waiting reports whether the unit still waits for its place.
+// Waiting reports whether the unit still waits for a place.
 func (u *Unit) Waiting() bool { return u.Phase() == api.Pending }
 
-// KeepLost takes over that the store has the unit without some members at rev.
+// KeepLost takes over the lost members of the unit, stored at rev.
 func (u *Unit) KeepLost(lost []int, rev resource.Revision) { u.Record.Lost, u.Stored = lost, rev }

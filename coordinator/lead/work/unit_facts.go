@@ -15,7 +15,7 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// Consumer describes a unit to the trees that its charges name.
+// Consumer describes a unit to the trees named by the charges.
 func (u *Unit) Consumer(charges []record.Charge) quota.ConsumerSpec {
 	c := quota.ConsumerSpec{ID: u.Path, Owner: string(u.Record.Tenant)}
 	for _, charge := range charges {
@@ -29,8 +29,8 @@ func (u *Unit) Consumer(charges []record.Charge) quota.ConsumerSpec {
 	return c
 }
 
-// MovingOps are the writes that give a waiting unit its place in the queue of a
-// record. The place among the units of all queues stays.
+// MovingOps returns the writes that give a waiting unit a place in the queue of a record. The
+// place among the units of all queues stays.
 func (u *Unit) MovingOps(to record.Unit) []record.Op {
 	from, at := u.Record.Order().Key(), to.Order().Key()
 	if !u.Queued || from == at {
@@ -42,7 +42,7 @@ func (u *Unit) MovingOps(to record.Unit) []record.Op {
 	}
 }
 
-// Holding are the amounts that a unit holds now; none while it waits.
+// Holding returns the amounts held by the unit now; none while the unit waits.
 func (u *Unit) Holding() resource.Vector {
 	if u.Attempt == nil || u.Attempt.Machine.Undecided() {
 		return nil
@@ -50,7 +50,7 @@ func (u *Unit) Holding() resource.Vector {
 	return u.Charge.Request
 }
 
-// Kind is the kind of the object that the unit belongs to.
+// Kind is the kind of the unit's object.
 func (u *Unit) Kind() string {
 	if u.Job != nil {
 		return api.KindJob
@@ -58,15 +58,14 @@ func (u *Unit) Kind() string {
 	return api.KindAllocation
 }
 
-// The values of preemptionPolicy beside api.PreemptOwnQuota, which is that of a unit
-// without one.
+// The values of preemptionPolicy beside api.PreemptOwnQuota, the policy by default.
 const (
 	preemptLower = api.PreemptLowerPriority
 	PreemptNever = api.PreemptNever
 )
 
-// IsSuspended reports whether the owner keeps the unit from running. The document is
-// the one that the store has.
+// IsSuspended reports whether the owner keeps the unit from running, according to the stored
+// document.
 func (u *Unit) IsSuspended() bool {
 	switch {
 	case u.Job != nil:
@@ -77,19 +76,18 @@ func (u *Unit) IsSuspended() bool {
 	return false
 }
 
-// Evictable reports whether a unit may be chosen to give way: it runs, its owner
-// has not asked for its end, and it gives way to nobody yet.
+// Evictable reports whether the unit may be chosen as a victim: the unit runs, the owner has
+// not asked for the end, and the unit is not a victim yet.
 func (u *Unit) Evictable() bool {
 	return u.Attempt != nil && u.Attempt.Machine.State() == txn.Committed && !u.Life.EndAsked() && u.Attempt.Preemptor == nil
 }
 
-// IsLeavingSoon reports whether a unit that still holds something is on its way
-// out.
+// IsLeavingSoon reports whether the unit still holds something, and is on the way out.
 func (u *Unit) IsLeavingSoon() bool {
 	return u.Attempt != nil && !u.Attempt.Machine.Undecided() && u.Attempt.Machine.State() > txn.Claimed
 }
 
-// Gathers reports whether the unit belongs to a group that has not started yet.
+// Gathers reports whether the unit belongs to a group not started yet.
 func (u *Unit) Gathers() bool { return u.Group != nil && !u.Group.HasFormed() }
 
 // AwaitsMembers reports whether too few units of the group have arrived.
@@ -97,8 +95,8 @@ func (u *Unit) AwaitsMembers() bool {
 	return u.Gathers() && u.Group.Arrived() < u.Group.Rule.MinMembers
 }
 
-// GangName is the name of the unit's group, or of its gang with replacements, among
-// occupants, "" for none.
+// GangName is the name, among occupants, of the unit's group, or of the unit's gang with
+// replacements, "" for none.
 func (u *Unit) GangName() string {
 	switch {
 	case u.Record.Replaces || u.IsMended():
@@ -109,7 +107,7 @@ func (u *Unit) GangName() string {
 	return fmt.Sprintf("%s %d.%d", GroupKey(u.Record.Namespace, u.Group.Id), u.Group.First.Epoch, u.Group.First.Counter)
 }
 
-// Version is the newest revision of the unit's keys, 0 while it is not stored.
+// Version is the newest revision of the unit's keys, 0 while the unit is not stored.
 func (u *Unit) Version() resource.Revision {
 	if u.Stored == 0 {
 		return 0
@@ -127,8 +125,7 @@ func (u *Unit) Version() resource.Revision {
 	return newest
 }
 
-// EachSet yields the number of the members of each set that the unit has not lost, and
-// their request.
+// EachSet yields, for each set of members, the number of members not lost, and their request.
 func (u *Unit) EachSet() iter.Seq2[int, *resource.Request] {
 	return func(yield func(int, *resource.Request) bool) {
 		first := 0
@@ -147,7 +144,7 @@ func (u *Unit) EachSet() iter.Seq2[int, *resource.Request] {
 	}
 }
 
-// GPUs are those of all members that the unit has not lost.
+// GPUs is the sum of the GPUs of all members not lost.
 func (u *Unit) GPUs() resource.Milli {
 	var sum resource.Milli
 	for members, r := range u.EachSet() {
@@ -156,8 +153,8 @@ func (u *Unit) GPUs() resource.Milli {
 	return sum
 }
 
-// Placements are those of a unit's attempt, by the members' index. They are
-// final once the attempt has been committed.
+// Placements returns the placements in the unit's attempt, by the members' index. The
+// placements are final once the attempt has been committed.
 func (u *Unit) Placements() []shown.Place {
 	a := u.Attempt
 	if a.places != nil {
@@ -167,7 +164,7 @@ func (u *Unit) Placements() []shown.Place {
 	for _, node := range a.Machine.Nodes() {
 		v, _ := a.Machine.Vote(node)
 		for _, m := range v.Members {
-			if m.Index < len(places) { // as every record of a leader's
+			if m.Index < len(places) { // as in every record written by a leader
 				places[m.Index] = shown.Place{Node: node, Assignment: m.Assignment}
 			}
 		}
@@ -178,7 +175,7 @@ func (u *Unit) Placements() []shown.Place {
 	return places
 }
 
-// Work is the specification of the unit's work; nil where the unit has none.
+// Work is the specification of the unit's work; nil for a unit without work.
 func (u *Unit) Work() *api.AllocationSpec {
 	if u.Job == nil || u.Job.Doc == nil || !u.Job.Doc.Spec.Template.Spec.HasWork() {
 		return nil
@@ -186,29 +183,29 @@ func (u *Unit) Work() *api.AllocationSpec {
 	return &u.Job.Doc.Spec.Template.Spec
 }
 
-// HasWork reports whether processes of the unit may run that its agents follow: those of
-// its command, and those that launchers have attached.
+// HasWork reports whether agents may follow processes of the unit: the processes of the unit's
+// command, and processes attached by launchers.
 func (u *Unit) HasWork() bool { return u.Work() != nil || u.Attempt != nil && len(u.Attempt.Work) > 0 }
 
-// hasWorkEnded reports whether a unit of a job has ended with its work, or with its time.
-// A unit that has failed because it did not start in time has not.
+// hasWorkEnded reports whether a unit of a job has ended with the unit's work, or with the
+// unit's time. A unit that has failed because it did not start in time does not count.
 func hasWorkEnded(u *Unit) bool {
 	return u.Phase() == api.Succeeded || u.Phase() == api.Failed && u.Record.Started != ""
 }
 
-// IsOverdueEnd reports whether a unit has failed because it has not started by its time.
+// IsOverdueEnd reports whether a unit has failed because the unit did not start in time.
 func IsOverdueEnd(u *Unit) bool {
 	end := u.Record.EndedBy()
 	return end == record.GangTimeout || end == record.WaitTimeout
 }
 
-// Preempting reports whether others are making room for a unit.
+// Preempting reports whether other units are making room for the unit.
 func (u *Unit) Preempting() bool {
 	return u.Attempt != nil && u.Attempt.IsPreempting() && u.Waiting()
 }
 
-// Right is whom the unit may have evicted. Until it is stored it only waits: an
-// eviction takes a while, and the next leader must know for whom it was.
+// Right is the right of the unit to have other units evicted. A unit not stored yet only waits:
+// an eviction takes a while, and the next leader must know the preemptor.
 func (u *Unit) Right() sched.Right {
 	switch {
 	case u.Stored == 0 || u.Policy == PreemptNever:
@@ -219,8 +216,7 @@ func (u *Unit) Right() sched.Right {
 	return sched.OwnQuota
 }
 
-// IsSurplus reports whether the unit is beyond the number of members that its job
-// wants.
+// IsSurplus reports whether the unit is beyond the number of members wanted by the job.
 func (u *Unit) IsSurplus() bool {
 	return u.Job != nil && u.Record.N > 0 && u.Record.FirstMember >= u.Job.Doc.Members()
 }
@@ -230,15 +226,14 @@ func (u *Unit) Leaving() bool {
 	return u.Life.EndAsked() || u.Job != nil && u.Job.Record.Cancelled != nil
 }
 
-// EndsWithItsTime reports whether an allocation is on its way out because of its ttl, and
-// stays to be seen after its end.
+// EndsWithItsTime reports whether an allocation is on the way out because of the ttl, and stays
+// visible after the end.
 func (u *Unit) EndsWithItsTime() bool {
 	return u.Job == nil && u.Life.EndAsked() && u.Attempt != nil && u.Attempt.Outcome != nil
 }
 
-// IsAtRest reports whether no Txn that writes the unit is under way, nor can be
-// begun without the leader noticing: a change of its document is then not
-// overwritten by one that was made before.
+// IsAtRest reports whether no Txn under way writes the unit, and no such Txn can begin
+// unnoticed by the leader. Then no older write overwrites a change of the unit's document.
 func (u *Unit) IsAtRest() bool {
 	if u.Stored == 0 || u.Life.Writing() != NoWrite || u.Adopting != "" {
 		return false
@@ -255,7 +250,7 @@ func (u *Unit) IsAtRest() bool {
 	return false
 }
 
-// Tolerations are those of the unit's document.
+// Tolerations returns the tolerations in the unit's document.
 func (u *Unit) Tolerations() []api.Toleration {
 	if u.Job != nil {
 		return u.Job.Doc.Spec.Template.Spec.Scheduling.Tolerations
@@ -263,17 +258,17 @@ func (u *Unit) Tolerations() []api.Toleration {
 	return u.Allocation.Spec.Scheduling.Tolerations
 }
 
-// Wanted is the unit as decisions see it. Its charges are up to date: see bind.
+// Wanted is the unit in the form for decisions. The charges are up to date: see Leader.bind.
 func (u *Unit) Wanted() *sched.Unit {
 	key := u.Key
 	key.Path, key.Priority = u.Path, u.Record.Priority
 	return &sched.Unit{Key: key, Demand: u.DemandNow(), Avoid: u.Avoid, Right: u.Right(), Charge: u.Charge, Charges: u.Charges}
 }
 
-// UnitWaiting reports whether a unit, or any unit of its job's first gang, is
-// still to be placed.
+// UnitWaiting reports whether a unit is still to be placed.
 func UnitWaiting(u *Unit) bool { return u.Waiting() && !u.Life.EndAsked() }
 
+// WorkOf describes the unit's work for an explanation.
 func WorkOf(u *Unit) why.Work {
 	return why.Work{
 		Unit: u.Path, Namespace: u.Record.Namespace, Priority: u.Record.Priority, Members: u.Record.Held(),

@@ -11,7 +11,8 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// RestoreForm is UseForm for a record: the unit has the form that was chosen for it.
+// RestoreForm is UseForm for a record: the unit has the form that the record's writer has
+// chosen.
 func (u *Unit) RestoreForm(number int) error {
 	switch {
 	case number == u.Number:
@@ -46,7 +47,7 @@ func (u *Unit) AsksFor(name resource.Name) bool {
 	return u.Charge.Request[name] != 0 || slices.ContainsFunc(u.Forms, func(f form.Form) bool { return f.Charge.Request[name] != 0 })
 }
 
-// Requested are the amounts of the form that the unit has, as they were written.
+// Requested returns the amounts of the unit's present form, as written.
 func (u *Unit) Requested() map[resource.Name]string {
 	var spec *api.AllocationSpec
 	if u.Job != nil {
@@ -57,7 +58,7 @@ func (u *Unit) Requested() map[resource.Name]string {
 	return spec.Form(u.Number).Resources.Requests
 }
 
-// Demands are those of all forms, for the room.
+// Demands returns the demands of all forms, for the room.
 func (u *Unit) Demands() (first *place.Unit, others []*place.Unit) {
 	if u.Forms == nil {
 		return &u.Demand, nil

@@ -6,9 +6,9 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// NewUnit builds a unit from a member's specification; job is the document
-// that the specification is the template of, nil for an allocation. user has created
-// the allocation or the job, "" where unknown.
+// NewUnit builds a unit from a member's specification; job is the document whose template is
+// the specification, nil for an allocation. user has created the allocation or the job, ""
+// where unknown.
 func NewUnit(tenant resource.TenantID, rec record.Unit, spec api.AllocationSpec, job *api.Job, user string) (*Unit, *api.Status) {
 	if rec.Queue == "" {
 		rec.Queue = api.DefaultQueue

@@ -13,8 +13,8 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// This file changes the phase of a unit and the request to end the unit. The table of
-// phases is in package work.
+// This file changes the phase of a unit, the request to end the unit, and the stored document
+// and queue of the unit. The table of phases is in phase.go.
 
 // move takes a step of the table of phases.
 func (u *Unit) move(s Step) {
@@ -22,27 +22,26 @@ func (u *Unit) move(s Step) {
 	u.QueueNews.Note(u.Path)
 }
 
-// Restore takes over that the store has the unit at rev.
+// Restore takes over a unit stored at rev.
 func (u *Unit) Restore(rev resource.Revision) {
 	u.Stored = rev
 	u.SetSequence(u.Record.Sequence)
 	u.Life.Restore(u.Phase())
 }
 
-// RestoreOrder takes over that the store has the order key.
+// RestoreOrder takes over the order key from the store.
 func (u *Unit) RestoreOrder() { u.Queued = true }
 
-// RestoreWish takes over that the store has the request to end the unit.
-// The instant is in milliseconds, 0 for an unknown one.
+// RestoreWish takes over a stored request to end the unit. The instant is in milliseconds, 0
+// where unknown.
 func (u *Unit) RestoreWish(asked txn.ReleaseAsked, instant int64) {
 	u.Life.RestoreEnd(asked, instant)
 }
 
-// RestoreAttempt takes over the attempt of a unit that is live or closing.
+// RestoreAttempt takes over the attempt of a unit in the phase Live or Closing.
 func (u *Unit) RestoreAttempt(a *Attempt) { u.Attempt = a }
 
-// EnterOrder takes over that the unit was stored at rev, with its place in the
-// order.
+// EnterOrder takes over the first write of the unit at rev, with a place in the order.
 func (u *Unit) EnterOrder(rev resource.Revision) {
 	u.Stored, u.Queued, u.Create, u.Told.Revision = rev, true, nil, rev
 	u.move(StepStored)
@@ -54,13 +53,13 @@ func (u *Unit) Launch(a *Attempt) {
 	u.move(StepLaunched)
 }
 
-// DropAttempt ends an attempt that was aborted.
+// DropAttempt ends an aborted attempt.
 func (u *Unit) DropAttempt() {
 	u.Attempt = nil
 	u.move(StepAborted)
 }
 
-// RestoreRefusals takes over the failed attempts that a snapshot has of a waiting unit.
+// RestoreRefusals takes over the failed attempts of a waiting unit from a snapshot.
 func (u *Unit) RestoreRefusals(times int, avoid map[resource.NodeID]int) {
 	u.Refusals, u.Avoid = times, maps.Clone(avoid)
 }
@@ -78,7 +77,7 @@ func (u *Unit) EndBackoff() {
 	}
 }
 
-// BeginAdoption has the unit wait for a preemption that an earlier leader began.
+// BeginAdoption has the unit wait for a preemption begun by an earlier leader.
 func (u *Unit) BeginAdoption(preemption resource.TxID) {
 	u.Adopting = preemption
 	u.move(StepClaimed)
@@ -90,13 +89,13 @@ func (u *Unit) TakeOver(a *Attempt) {
 	u.move(StepTakenOver)
 }
 
-// DropAdoption ends a preemption that was not taken over.
+// DropAdoption ends a preemption not taken over.
 func (u *Unit) DropAdoption() {
 	u.Adopting = ""
 	u.move(StepAbandoned)
 }
 
-// Commit makes the unit Running: its attempt was committed as tx at rev.
+// Commit makes the unit Running: the attempt was committed as tx at rev.
 func (u *Unit) Commit(tx resource.TxID, rev resource.Revision, at string) {
 	u.Record.Phase, u.Record.TxID, u.Record.StartByMillis, u.Record.RetryMillis = string(api.Running), tx, 0, 0
 	if u.Record.Started == "" {
@@ -106,20 +105,20 @@ func (u *Unit) Commit(tx resource.TxID, rev resource.Revision, at string) {
 	u.move(StepCommitted)
 }
 
-// Readopt makes the unit Running: its lost record was made again at rev.
+// Readopt makes the unit Running: the lost record was made again at rev.
 func (u *Unit) Readopt(a *Attempt, written record.Unit, rev resource.Revision) {
 	u.Attempt, u.Record, u.Stored, u.Queued = a, written, rev, false
 	u.move(StepReadopted)
 }
 
-// ReceiveNotice makes the unit Terminating: its record is EVICTING at rev.
+// ReceiveNotice makes the unit Terminating: the record is EVICTING at rev.
 func (u *Unit) ReceiveNotice(reason string, rev resource.Revision) {
 	u.Record.Phase, u.Record.Reason, u.Record.Requeues, u.Stored = string(api.Terminating), reason, u.Attempt.Requeues, rev
 	u.move(StepNoticed)
 }
 
-// Release makes the unit Terminating: its record is RELEASING at rev. Unless
-// that follows an eviction, the request to end the unit is durable with it.
+// Release makes the unit Terminating: the record is RELEASING at rev. Unless the unit was
+// evicted, the request to end the unit is durable with the record.
 func (u *Unit) Release(evicted bool, rev resource.Revision) {
 	u.Record.Phase, u.Stored = string(api.Terminating), rev
 	if !evicted {
@@ -132,7 +131,7 @@ func (u *Unit) Release(evicted bool, rev resource.Revision) {
 	u.move(StepReleasing)
 }
 
-// SetReleased takes over what became of the unit when its record was RELEASED at rev.
+// SetReleased takes over the outcome for the unit, whose record was RELEASED at rev.
 func (u *Unit) SetReleased(e *UnitEnd, rev resource.Revision) {
 	u.Attempt, u.Record, u.Stored = nil, e.Record, rev
 	if !e.Requeued {
@@ -145,45 +144,43 @@ func (u *Unit) SetReleased(e *UnitEnd, rev resource.Revision) {
 	u.move(StepRequeued)
 }
 
-// End takes over that a unit which held nothing has ended, as it was written at
-// rev.
+// End takes over the end of a unit without a place, written at rev.
 func (u *Unit) End(written record.Unit, rev resource.Revision) {
 	u.Record, u.Stored, u.Queued = written, rev, false
 	u.move(StepEnded)
 }
 
-// Fail notes why the unit came to nothing.
+// Fail notes the reason why the unit came to nothing.
 func (u *Unit) Fail(why *api.Status) { u.Err = why }
 
-// Remove notes that the object is gone.
+// Remove notes the removal of the object.
 func (u *Unit) Remove() {
 	u.move(StepRemoved)
 }
 
-// AskEnd notes that the owner asks for the unit's end. The instant is the one that
-// every Txn about this end writes, in milliseconds. A command keeps every grace.
+// AskEnd notes the owner's request to end the unit. The instant is in milliseconds; every Txn
+// about this end writes the instant. A command keeps every grace.
 func (u *Unit) AskEnd(asked txn.ReleaseAsked, instant int64, asker *post.Author) {
 	asked.Kept = asked.Kept && u.Work() == nil
 	u.Life.AskEnd(asked, instant, asker)
 	u.QueueNews.Note(u.Path)
 }
 
-// DropWish notes that the store did not take the request: the owner asks again.
+// DropWish drops a request not taken by the store: the owner asks again.
 func (u *Unit) DropWish() {
 	u.Life.EndAnswered(false)
 	u.Record.Hidden = false
 }
 
-// Hide notes that the end which is asked for next is in the background.
+// Hide marks the next request to end the unit as an end in the background.
 func (u *Unit) Hide() { u.Record.Hidden = true }
 
-// IsHidden reports whether reads show the unit no more: its end in the background
-// is durable.
+// IsHidden reports whether reads show the unit no more: the end in the background is durable.
 func (u *Unit) IsHidden() bool {
 	return u.Record.Hidden && u.Life.EndDurable() || u.Job != nil && u.Job.IsHidden()
 }
 
-// KeepWish takes over that the request was stored with the unit at rev.
+// KeepWish takes over the request, stored with the unit at rev.
 func (u *Unit) KeepWish(stored *record.Cancellation, rev resource.Revision) {
 	if rev > u.Stored {
 		u.Record.Ending, u.Stored = stored, rev
@@ -191,35 +188,35 @@ func (u *Unit) KeepWish(stored *record.Cancellation, rev resource.Revision) {
 	u.Life.EndAnswered(true)
 }
 
-// SetDocument takes over the document that is to be written with the unit.
+// SetDocument takes over the document to write with the unit.
 func (u *Unit) SetDocument(raw []byte) { u.Record.Document = raw }
 
-// SetQueue takes over that the store has the unit in a queue.
+// SetQueue takes over the unit's queue, stored at rev.
 func (u *Unit) SetQueue(name string, rev resource.Revision) {
 	u.Record.Queue, u.Stored, u.Told.Revision = name, max(u.Stored, rev), rev
 	u.QueueNews.Note(u.Path)
 }
 
-// KeepDocument takes over that the store has the document, with the unit at rev.
+// KeepDocument takes over the document, stored with the unit at rev.
 func (u *Unit) KeepDocument(doc *api.Allocation, rev resource.Revision) {
 	u.SetAllocation(doc)
 	u.Stored = max(u.Stored, rev)
 }
 
-// MayBeTried reports whether nothing else goes on with a unit that is to be
-// placed, and neither its owner nor its job keeps the unit from running.
+// MayBeTried reports whether the unit is to be placed, nothing else goes on with the unit, and
+// neither the owner nor the job keeps the unit from running.
 func (u *Unit) MayBeTried() bool {
 	return !u.Life.IsBeingWritten() && !u.IsSuspended() && u.Hold == NoHold && !u.IsMending() && (u.Life.Phase() == Creating || u.Life.Phase() == Waiting)
 }
 
-// Check verifies what holds of a unit of the leader's between two inputs.
+// Check verifies the invariant of a unit of the leader between two inputs.
 //
 // Invariant: the phase is that which clients see, but for ended, where the object
 // may be gone; an attempt is there exactly while trying, live or closing, and an
 // adoption exactly while adopting; what is not in the store is creating, trying
 // or ended, and is not in the order; only what is Pending is in the order; a Txn
 // that ends the unit runs without an attempt; a unit with an error is gone; and
-// work.Life.Check holds.
+// Life.Check holds.
 func (u *Unit) Check() error {
 	var errs []error
 	holds := func(ok bool, line string) {

@@ -9,7 +9,7 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// Stage is where a unit is on its way.
+// Stage is the stage of the unit in an explanation.
 func (u *Unit) Stage() why.Stage {
 	switch u.Life.Phase() {
 	case Live:
@@ -55,17 +55,17 @@ func (u *Unit) Stage() why.Stage {
 	return why.Waiting
 }
 
-// Nodes are those of the unit's attempt, ascending.
+// Nodes returns the nodes of the unit's attempt, ascending.
 func (u *Unit) Nodes() []resource.NodeID {
 	return slices.Sorted(slices.Values(u.Attempt.Machine.Nodes()))
 }
 
-// Unconfirmed are the nodes of a unit that runs whose agents do not hold it yet.
+// Unconfirmed returns the nodes of a running unit whose agents do not hold the unit yet.
 func (u *Unit) Unconfirmed() []resource.NodeID {
 	return slices.DeleteFunc(u.Nodes(), func(id resource.NodeID) bool { return u.Attempt.Held[id] })
 }
 
-// Unanswered are the nodes of an attempt that have not voted.
+// Unanswered returns the nodes of the attempt without a vote.
 func (u *Unit) Unanswered() []resource.NodeID {
 	return slices.DeleteFunc(u.Nodes(), func(id resource.NodeID) bool {
 		_, answered := u.Attempt.Machine.Answer(id)
@@ -73,7 +73,7 @@ func (u *Unit) Unanswered() []resource.NodeID {
 	})
 }
 
-// ShownEnding is the end that the unit's keys have; zero for none.
+// ShownEnding is the end in the unit's keys; zero for none.
 func (u *Unit) ShownEnding() (e shown.Ending) {
 	if a := u.Attempt; a.Notice != nil {
 		e.Notice = &shown.End{Millis: post.MillisOf(a.Noticed), GraceSeconds: a.Notice.GraceSeconds, Reason: a.Notice.Reason}

@@ -12,10 +12,9 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// This file changes what a unit asks for and is charged, and the evidence of why it
-// waits.
+// This file changes the requests and charges of a unit, and the evidence why the unit waits.
 
-// BeginTry counts that the unit is tried.
+// BeginTry counts a try of the unit.
 func (u *Unit) BeginTry(now time.Time) {
 	u.Attempts++
 	u.LastAttempt = now
@@ -24,22 +23,22 @@ func (u *Unit) BeginTry(now time.Time) {
 // SetEvidence notes why the unit waits.
 func (u *Unit) SetEvidence(e *sched.Evidence) { u.Evidence = e }
 
-// SetTold takes over why the unit waits as the store has it.
+// SetTold takes over the stored reason why the unit waits.
 func (u *Unit) SetTold(t Told) { u.Told = t }
 
 // SetFate takes over whether the unit can ever run.
 func (u *Unit) SetFate(f Fate) { u.Fate = f }
 
-// BeginTold notes that the reason is being written.
+// BeginTold notes a write of the reason under way.
 func (u *Unit) BeginTold() { u.Told.Writing = true }
 
-// FinishTold notes that the reason was written.
+// FinishTold notes the end of the write of the reason.
 func (u *Unit) FinishTold() { u.Told.Writing = false }
 
-// CountRefusal counts an attempt that came to nothing.
+// CountRefusal counts a failed attempt.
 func (u *Unit) CountRefusal() { u.Refusals++ }
 
-// AvoidNode counts an attempt that failed on a node.
+// AvoidNode counts a failed attempt on a node.
 func (u *Unit) AvoidNode(id resource.NodeID) {
 	if u.Avoid == nil {
 		u.Avoid = map[resource.NodeID]int{}
@@ -50,23 +49,22 @@ func (u *Unit) AvoidNode(id resource.NodeID) {
 // NoteFailure notes how an attempt failed.
 func (u *Unit) NoteFailure(f Failure) { u.Failed = f }
 
-// SetCounted notes the unit's part in the use of its namespace.
+// SetCounted notes the unit's part in the use of the namespace.
 func (u *Unit) SetCounted(use count.Use) { u.counted = use }
 
-// SetRequest replaces the amounts that the limits are charged.
+// SetRequest replaces the amounts charged to the limits.
 func (u *Unit) SetRequest(total resource.Vector) { u.Charge.Request = total }
 
-// SetCharges replaces what the unit is charged.
+// SetCharges replaces the charges of the unit.
 func (u *Unit) SetCharges(charges []record.Charge) { u.Charges = charges }
 
-// SetBound notes the generation of bindings that the charges are of, 0 for those
-// of a record.
+// SetBound notes the generation of the bindings behind the charges, 0 for charges of a record.
 func (u *Unit) SetBound(generation uint64) { u.Bound = generation }
 
-// SetEnrolled notes that the trees know the unit.
+// SetEnrolled notes the unit's enrolment in the trees.
 func (u *Unit) SetEnrolled() { u.Enrolled = true }
 
-// ClearCharges notes that the trees have forgotten the unit.
+// ClearCharges notes the unit's removal from the trees.
 func (u *Unit) ClearCharges() { u.Enrolled, u.Charges, u.Bound = false, nil, 0 }
 
 // setGroup sets the group of the unit, nil for none.
@@ -78,7 +76,7 @@ func (u *Unit) SetGangPlace(p *record.GangPlace) { u.Record.Gang = p }
 // SetStartBy sets the instant by which the unit has to start, 0 for none.
 func (u *Unit) SetStartBy(instant int64) { u.Record.StartByMillis = instant }
 
-// setForms gives a new unit the forms of its specification, and the first of them.
+// setForms gives a new unit the forms of the specification, and the first of these forms.
 func (u *Unit) setForms(spec api.AllocationSpec, job *api.Job, user string) (status *api.Status) {
 	if len(spec.Alternatives) == 0 {
 		u.Form, status = form.Of(u.Record, spec, job, user, u.Groups)
@@ -95,7 +93,7 @@ func (u *Unit) setForms(spec api.AllocationSpec, job *api.Job, user string) (sta
 	return nil
 }
 
-// UseForm has the unit ask for one of its forms. The trees must not know the unit.
+// UseForm has the unit ask for the form of a number. The trees must not know the unit.
 func (u *Unit) UseForm(number int) {
 	u.Number, u.Form, u.Charges, u.Bound = number, u.Forms[number], nil, 0
 }
@@ -106,8 +104,8 @@ func (u *Unit) SetHold(h hold) {
 	u.QueueNews.Note(u.Path)
 }
 
-// BoundRetry bounds the instant of the next try of a unit. The clock of the leader that
-// has written the instant may have been ahead, and no wait is longer than its delay.
+// BoundRetry bounds the instant of the next try of a unit. The clock of the writing leader may
+// have been ahead, and no wait is longer than the delay of the retry.
 func (u *Unit) BoundRetry(now int64) {
 	u.Record.RetryMillis = min(u.Record.RetryMillis, now+life.Delay(u.Record.Retry).Milliseconds())
 }
