@@ -88,27 +88,28 @@ func (l *Leader) evictMates(a *work.Attempt, e txn.AckEvicting) {
 // allocation that its owner has suspended, go on waiting, at the place that they had.
 func (l *Leader) endOfUnit(a *work.Attempt) *work.UnitEnd {
 	u := a.Unit
-	e := &work.UnitEnd{Record: u.Record}
-	r := &e.Record
+	rec, removed, requeued := u.Record, false, false
+	var waiting *record.Waiting
+	r := &rec
 	r.TxID, r.Lost, r.Ended, r.EndedMillis = "", nil, l.post.Stamp(), l.post.Millis()
 	if u.Work() != nil || len(a.Work) > 0 { // also of a unit that waits again: its output is kept
 		r.Exits, r.LastTx = a.Exits(), a.Machine.ID()
 	}
 	switch {
 	case u.Record.Replaces && (u.Life.EndAsked() || !u.IsWanted()):
-		r.Phase, e.Removed = string(api.Cancelled), true
+		r.Phase, removed = string(api.Cancelled), true
 	case a.Outcome != nil && a.Outcome.Phase == string(api.Pending):
-		if e.Requeued = l.startsAgain(a, r); e.Requeued && r.RetryMillis != 0 {
+		if requeued = l.startsAgain(a, r); requeued && r.RetryMillis != 0 {
 			w := shown.RestartBackOff(r.Failure, r.Retry, u.Job.Policy().BackoffLimit, r.RetryMillis)
 			w.SinceMillis = l.post.Millis()
-			e.Waiting = &w
+			waiting = &w
 		}
 	case a.Outcome != nil:
 		r.Phase, r.End, r.Reason = a.Outcome.Phase, a.Outcome.EndedBy(), a.Outcome.Message
 	case u.Life.EndAsked() || a.Notice == nil:
-		r.Phase, e.Removed = string(api.Cancelled), u.Job == nil
+		r.Phase, removed = string(api.Cancelled), u.Job == nil
 	case u.Record.Requeues:
-		r.Phase, r.Reason, r.Started, r.Requeues, e.Requeued = string(api.Pending), "", "", false, true
+		r.Phase, r.Reason, r.Started, r.Requeues, requeued = string(api.Pending), "", "", false, true
 		if r.FirstReadyMillis == 0 {
 			r.FirstReadyMillis = a.Ready.AtMillis
 		}
@@ -117,19 +118,19 @@ func (l *Leader) endOfUnit(a *work.Attempt) *work.UnitEnd {
 	case u.Job == nil:
 		r.Phase, r.Reason = string(api.Preempted), a.Notice.Reason
 	default:
-		r.Phase, r.Reason, r.Started, e.Requeued = string(api.Pending), "", "", true
+		r.Phase, r.Reason, r.Started, requeued = string(api.Pending), "", "", true
 		if r.FirstReadyMillis == 0 {
 			r.FirstReadyMillis = a.Ready.AtMillis
 		}
 		r.ActiveSinceMillis = 0
 	}
-	if e.Requeued {
+	if requeued {
 		r.Ended, r.EndedMillis = "", 0
 	}
-	if e.Requeued && u.Job != nil {
+	if requeued && u.Job != nil {
 		r.Priority = l.priorityOf(u.Job)
 	}
-	return e
+	return &work.UnitEnd{Record: rec, Waiting: waiting, Removed: removed, Requeued: requeued}
 }
 
 // onUnitReleased takes over what became of a unit whose transaction is RELEASED.

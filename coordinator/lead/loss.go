@@ -92,19 +92,20 @@ func (l *Leader) writeLoss(a *work.Attempt, node resource.NodeID) {
 
 // memberLossOf makes the loss of an attempt's members on a node.
 func (l *Leader) memberLossOf(a *work.Attempt, node resource.NodeID) (*work.MemberLoss, *api.Status) {
-	x := &work.MemberLoss{Node: node, Charges: l.chargesWithout(a, node)}
+	var members []record.LostMember
+	var units []*work.Unit
 	vote, _ := a.Machine.Vote(node)
 	for _, m := range vote.Members {
-		x.Members = append(x.Members, record.LostMember{
+		members = append(members, record.LostMember{
 			Placement: record.Placement{Member: m.Index, Node: node, Incarnation: vote.Incarnation, Assignment: m.Assignment}, AtMillis: l.post.Millis(),
 		})
 		r, status := l.replacementOf(a.Unit, m.Index)
 		if status != nil {
 			return nil, status
 		}
-		x.Units = append(x.Units, r)
+		units = append(units, r)
 	}
-	return x, nil
+	return &work.MemberLoss{Node: node, Charges: l.chargesWithout(a, node), Members: members, Units: units}, nil
 }
 
 // replacementOf makes the unit that replaces a member of a gang: it has the gang's place

@@ -250,3 +250,15 @@ func (j *Job) needsStill(a *awaited) bool {
 	}
 	return false
 }
+
+// HoldAll holds all waiting units of a job because of a dependency, and returns the units newly
+// held.
+func (j *Job) HoldAll() (changed []*Unit) {
+	for _, u := range j.Units {
+		if u.Hold != HoldDependency && u.Waiting() && u.Attempt == nil && u.Adopting == "" {
+			u.SetHold(HoldDependency)
+			changed = append(changed, u)
+		}
+	}
+	return changed
+}

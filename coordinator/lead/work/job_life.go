@@ -104,3 +104,16 @@ func (j *Job) EndOfJob() (phase api.Phase, reason, message string, ok bool) {
 	}
 	return api.Failed, reason, message, true
 }
+
+// WhyUnwanted is the reason to end the units of a job still going on, "" without a reason.
+func (j *Job) WhyUnwanted() string {
+	switch e := j.Policy().EndOf(j.States()); {
+	case e.Stops && IsOverdueEnd(j.Units[e.Of]):
+		return "" // finishOverdue ends the others
+	case e.Stops:
+		return "the job has failed: " + j.Units[e.Of].Record.Reason
+	case j.Gang && hasWorkEnded(j.Units[0]):
+		return "the first unit of the gang has ended"
+	}
+	return ""
+}

@@ -10,6 +10,7 @@ import (
 	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/txn"
+	"github.com/musterd/muster/coordinator/why"
 	"github.com/musterd/muster/resource"
 )
 
@@ -203,6 +204,16 @@ func (u *Unit) KeepDocument(doc *api.Allocation, rev resource.Revision) {
 	u.Stored = max(u.Stored, rev)
 }
 
+// hold is the reason why a waiting unit is not tried, apart from the owner's wish.
+type hold uint8
+
+const (
+	NoHold         hold = iota
+	HoldDelay           // until the instant of the unit's next try
+	HoldThrottled       // as many units of the job run as the job's parallelism allows
+	HoldDependency      // a dependency of the job has not come true
+)
+
 // MayBeTried reports whether the unit is to be placed, nothing else goes on with the unit, and
 // neither the owner nor the job keeps the unit from running.
 func (u *Unit) MayBeTried() bool {
@@ -257,4 +268,50 @@ func (u *Unit) Check() error {
 		errs = append(errs, fmt.Errorf("%s: %w", u.Path, err))
 	}
 	return errors.Join(errs...)
+}
+
+// Stage is the stage of the unit in an explanation.
+func (u *Unit) Stage() why.Stage {
+	switch u.Life.Phase() {
+	case Live:
+		return why.Running
+	case Closing:
+		return why.Leaving
+	case Ended:
+		return why.Ended
+	case Adopting:
+		return why.Adopting
+	case Resting:
+		if u.IsSuspended() {
+			return why.Suspended
+		}
+		return why.Resting
+	case Trying:
+		if u.Attempt.IsPreempting() {
+			return why.Nominated
+		}
+		return why.Asking
+	case Creating:
+		return why.Storing
+	case Waiting, Phases:
+	}
+	switch {
+	case u.Life.IsBeingAdopted():
+		return why.Adopting
+	case u.IsSuspended():
+		return why.Suspended
+	case u.Life.IsBeingWritten():
+		return why.Storing
+	case u.Hold == HoldDependency:
+		return why.Depending
+	case u.Hold == HoldDelay:
+		return why.Delayed
+	case u.Hold == HoldThrottled:
+		return why.Throttled
+	case u.Grows():
+		return why.Growing
+	case u.AwaitsMembers():
+		return why.Gathering
+	}
+	return why.Waiting
 }
