@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterd/muster/coordinator/lead/post"
 	"github.com/musterd/muster/coordinator/lead/work"
+	"github.com/musterd/muster/coordinator/record"
 	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/coordinator/txn"
 	"github.com/musterd/muster/resource"
@@ -69,7 +70,12 @@ func (l *Leader) jointCommit(c *work.Company) (post.Decision, bool) {
 				joint.Compares = append(joint.Compares, compare)
 			}
 		}
-		joint.Ops, done = append(joint.Ops, d.Ops...), append(done, d.Done)
+		for _, op := range d.Ops { // attempts on one node carry the same keys of former holders
+			if !slices.ContainsFunc(joint.Ops, func(o record.Op) bool { return o.Key == op.Key }) {
+				joint.Ops = append(joint.Ops, op)
+			}
+		}
+		done = append(done, d.Done)
 	}
 	joint.Done = func(o txn.Outcome, rev resource.Revision, err error) {
 		for _, answered := range done {

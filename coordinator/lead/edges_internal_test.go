@@ -455,3 +455,39 @@ func TestALostCardStaysInThePool(t *testing.T) {
 		t.Error("two assignments share a MIG instance by its UUID")
 	}
 }
+
+// TestAnEndWaitsForAWrite: a unit whose change is being written ends with the answer of the
+// change, once.
+func TestAnEndWaitsForAWrite(t *testing.T) {
+	x := newScene(t)
+	u := x.accepted("a", 9, "")
+	ends := func() (n int) {
+		for _, e := range x.asked {
+			for _, op := range e.Write.Ops {
+				if op.Delete && op.Key == u.Record.Path().Key() {
+					n++
+				}
+			}
+		}
+		return n
+	}
+	x.do(func() {
+		u.Life.Begin(work.WriteChange)
+		u.AskEnd(txn.ReleaseAsked{}, 1, nil)
+		x.endQueued(u)
+	})
+	if n := ends(); n != 0 {
+		t.Errorf("beside the change %d ends are written", n)
+	}
+	x.do(func() {
+		u.Life.Finish(work.WriteChange)
+		x.goOn(u)
+		x.endQueued(u)
+	})
+	if n := ends(); n != 1 {
+		t.Errorf("behind the change %d ends are written", n)
+	}
+	if x.answers(); !u.Life.Gone() {
+		t.Error("the unit is still there")
+	}
+}

@@ -152,8 +152,11 @@ func (l *Leader) endQueued(u *work.Unit) {
 	if u.Gathers() {
 		l.offerGroup(u.Group) // one member fewer has arrived
 	}
-	if u.Stored == 0 { // the creation is acknowledged first
+	switch {
+	case u.Stored == 0: // the creation is acknowledged first
 		l.enqueue(u)
+		return
+	case u.Life.IsBeingWritten(): // the answer goes on with the end
 		return
 	}
 	defer l.post.ActFor(u.Life.Asker())()
