@@ -41,9 +41,16 @@ func newClasses() classes {
 	return classes{byTraits: map[sched.Traits]*tracked{}, byID: map[int]*tracked{}, sizes: map[resource.Bytes]int{}, profiles: map[string]int{}}
 }
 
-// join counts a unit of a class, and reports whether the class is new to the log.
+// join counts a unit of a class, and reports whether the class is new to the log. A class
+// without units is described anew for another group: units of several groups may have equal
+// traits, and events are compared with the group of the description.
 func (s *classes) join(c *sched.Class) (known *tracked, added bool) {
-	if known = s.byTraits[c.Traits]; known == nil {
+	if known = s.byTraits[c.Traits]; known != nil && known.units == 0 && known.definition.isOfAnotherGroup(c) {
+		delete(s.byID, known.id)
+		s.empty--
+		known = nil
+	}
+	if known == nil {
 		added = true
 		s.last++
 		known = &tracked{id: s.last, traits: c.Traits, definition: classOf(s.last, c)}
@@ -57,6 +64,12 @@ func (s *classes) join(c *sched.Class) (known *tracked, added bool) {
 	}
 	known.units++
 	return known, added
+}
+
+// isOfAnotherGroup reports whether the description has another group than the class of the
+// room.
+func (c *Class) isOfAnotherGroup(now *sched.Class) bool {
+	return c.Subject != nil && c.Subject.Group != now.Demand().Subject.Group
 }
 
 // leave counts a unit that leaves its class.

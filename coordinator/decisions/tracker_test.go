@@ -132,6 +132,39 @@ func TestLeaders(t *testing.T) {
 	}
 }
 
+// TestClassComesBackWithAnotherGroup: a class has lost a job, and got another job of equal
+// traits. Only members of the second job are neighbours of the class.
+func TestClassComesBackWithAnotherGroup(t *testing.T) {
+	job := func(name string) place.Unit {
+		return place.Unit{Members: 2, Request: resource.Request{GPUs: 8}, Subject: &constraint.Subject{Namespace: "ns", Group: name}, Topology: &topology.Rules{}}
+	}
+	for name, test := range map[string]struct {
+		moves string // the job of which members leave
+		want  []decisions.Rule
+	}{
+		"members of the job that was there": {moves: "job/a"},
+		"members of the job that waits":     {moves: "job/b", want: []decisions.Rule{decisions.RuleStale}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene()
+			first, second, small := key(3, 1), key(3, 2), key(0, 3)
+			traits := sched.Traits{Demand: "2 of 8 GPUs", Relation: "labels ", Namespace: "ns", Priority: 3}
+			was, is := job("job/a"), job("job/b")
+			s.room.Offer(first, traits, &was)
+			s.pass()
+			s.fail(second, noPlace)
+			s.room.Offer(second, traits, &is)
+			s.pass()
+			s.offer(small, 1)
+			s.room.Neighbour(&constraint.Subject{Namespace: "ns", Group: test.moves})
+			s.place(small, "b")
+			if diff := cmp.Diff(test.want, s.broken()); diff != "" {
+				t.Errorf("rules broken (-want +got):\n%s\n%s", diff, text(s.log))
+			}
+		})
+	}
+}
+
 // holds has others hold GPUs on every node, and enough of all else.
 func holds(gpu resource.Milli) sched.Held {
 	return func(*cluster.Node, int64) cluster.Amounts {
