@@ -23,15 +23,14 @@
 //   - the value and its borders: leader (state), view, input, tokens (questions to the
 //     store), request (clients' calls), effect, alarm (what is done later), accessors,
 //     load and load_records (the beginning of a term), rules and limits (configuration);
-//   - what is known: unit, unit_phase (its life is in package work), unit_wait,
-//     unit_form, unit_facts; attempt, attempt_facts; job, job_life, time_limit_of, dependents; group;
-//     node, node_facts, node_state, reservation (who has what), observed, lost_key,
-//     breaker_state; retired (records that are done), queue_news and occupancy_news;
+//   - knowledge: lead/work (units, jobs, groups, attempts and their register), lead/hosts (reports
+//     of agents), node, node_facts, node_state, reservation (holders of devices), observed;
+//     retired (records without further use), occupancy_news;
 //   - what is read from that: queue_standing, snapshot, occupy, show, show_node,
 //     show_unit, explain, fate, never (work that can never run), waiting, account (the
 //     decision log), namespaces, declared, resource_names;
 //   - what is written beside the decisions: outcome (answers that were lost), seats,
-//     waiting_write, observe, lost_keys, census, requests (request ids that are
+//     waiting_write, observe, lost_keys, requests (request ids that are
 //     known), finished (what is removed some time after its end), housekeeping;
 //   - the circle of decisions, in which each step may call each other: room (units enter
 //     the room of the waiting, trials of a pass), schedule, form, group_start, company,
@@ -40,13 +39,13 @@
 //     dependency, queues, suspend, parallelism, job_change, request_patch, work, ready, fence,
 //     fence_death, breaker, device_lost;
 //   - above it: requests of clients (request_*, service_*), events (what agents say),
-//     create, group, charge, wake (the events that wake classes), change (what operators
+//     create, charge, wake (the events that wake classes), change (what operators
 //     set), admit (approval of growth), ban, fences, assume_dead, node_delete, violation
 //     and judge (agents that lie, ADR 13), leader_refused (agents that have seen a higher
 //     epoch), wentback, and reconcile_* (agents after a store was restored).
 //
-// How the store's writes share Txns is decided in lead/batch. Changes of tenants,
-// namespaces, forests and bindings are judged in lead/edit. The quota objects and what is
-// charged to them are the book of lead/charges, and lead/form translates specifications. Transcripts in
-// testdata/transcripts tell what a leader does, story by story.
+// Lead/post has effects, alarms and the author of a change, lead/desk the calls of clients, and
+// lead/batch decides the sharing of Txns. Lead/edit judges changes of tenants, namespaces, forests
+// and bindings. The quota objects and the charges are the book of lead/charges, and lead/form
+// translates specifications. Transcripts in testdata/transcripts show a leader, story by story.
 package lead
