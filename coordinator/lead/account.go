@@ -38,7 +38,7 @@ func (w accountWords) Held(path string) decisions.Evidence {
 	case u.Adopting != "":
 		return decisions.Evidence{Why: decisions.AwaitsVictims, Subject: string(u.Adopting)}
 	case u.Life.Phase() == work.Resting:
-		return decisions.Evidence{Why: decisions.InBackoff, Until: u.Rested.UnixMilli()}
+		return decisions.Evidence{Why: decisions.InBackoff, Until: u.Wait.Rested.UnixMilli()}
 	case standingOf(u) == rule.Waits && w.isHeldByQueue(u):
 		return decisions.Evidence{Why: decisions.AwaitsQueue, Subject: u.Record.Queue}
 	case u.Gathers():

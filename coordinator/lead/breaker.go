@@ -70,8 +70,8 @@ func (l *Leader) judgeNodes(a *work.Attempt) {
 			n.setTripped(now)
 			continue
 		}
-		a.Unit.AvoidNode(id)
-		a.Unit.NoteFailure(work.Failure{Node: id, Fault: f, Said: a.Said[id]})
+		a.Unit.Wait.AvoidNode(id)
+		a.Unit.Wait.NoteFailure(work.Failure{Node: id, Fault: f, Said: a.Said[id]})
 		l.post.Count(post.MetricFaults, string(f))
 		if n.breaker.Failed(now, tx, f) && l.mayLog(n) {
 			l.post.Warn("node_suspect", "node", id, "fault", string(f), "failures", n.breaker.Failures(), "until", n.breaker.Until())

@@ -96,12 +96,12 @@ func (l *Leader) capture() *Captured {
 func refusedUnits(units map[string]*work.Unit) (refused []RefusedUnit) {
 	for _, path := range slices.Sorted(maps.Keys(units)) {
 		u := units[path]
-		if !u.Waiting() || u.Stored == 0 || u.Refusals == 0 && len(u.Avoid) == 0 {
+		if !u.Waiting() || u.Stored == 0 || u.Wait.Refusals == 0 && len(u.Wait.Avoid) == 0 {
 			continue
 		}
-		r := RefusedUnit{Unit: path, UID: u.Record.UID, Times: u.Refusals, Avoid: maps.Clone(u.Avoid)}
+		r := RefusedUnit{Unit: path, UID: u.Record.UID, Times: u.Wait.Refusals, Avoid: maps.Clone(u.Wait.Avoid)}
 		if u.Life.Phase() == work.Resting {
-			r.Until = u.Rested
+			r.Until = u.Wait.Rested
 		}
 		refused = append(refused, r)
 	}
@@ -116,7 +116,7 @@ func (l *Leader) resumeRefused(refused []RefusedUnit) {
 		if u == nil || u.Record.UID != r.UID || !u.Waiting() {
 			continue
 		}
-		u.RestoreRefusals(r.Times, r.Avoid)
+		u.Wait.RestoreRefusals(r.Times, r.Avoid)
 		if wait := min(r.Until.Sub(l.post.Now()), lastBackoff); wait > 0 && u.Life.Phase() == work.Waiting {
 			l.rest(u, wait)
 			l.offer(u) // a group starts without this member for now

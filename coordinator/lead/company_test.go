@@ -28,13 +28,13 @@ func TestAGroupWakesOthersOnceAllItsMembersHaveBegun(t *testing.T) {
 	w := x.accepted("w", 8, `"priority":5,"quota":{"groups":{"Org":"two"}},`)
 	const member = `"scheduling":{"gangScheduling":{"groupId":"g","minMembers":2}},"quota":{"groups":{"Org":"one"}},`
 	first := x.accepted("first", 1, member)
-	tries := w.Attempts
+	tries := w.Wait.Attempts
 	second := x.accepted("second", 1, member)
 	if first.Attempt == nil || second.Attempt == nil {
 		t.Fatalf("the group does not start: %+v, %+v", x.evidenceOf(first), x.evidenceOf(second))
 	}
-	if w.Attempt != nil || w.Attempts == tries {
-		t.Errorf("the unit ahead waits: %t; it was tried %d times, then %d times", w.Attempt == nil, tries, w.Attempts)
+	if w.Attempt != nil || w.Wait.Attempts == tries {
+		t.Errorf("the unit ahead waits: %t; it was tried %d times, then %d times", w.Attempt == nil, tries, w.Wait.Attempts)
 	}
 	report := log.Report()
 	if report.Verified != 3 {

@@ -81,11 +81,11 @@ func TestANodeThatRefusedIsAskedForEverything(t *testing.T) {
 	a := x.submit("a", 2, "")
 	x.clear()
 	x.says(a, grant.No)
-	if got := x.commands(); !slices.Contains(got, "n1 Resync") || a.Avoid["n1"] != 0 {
-		t.Errorf("commands %v, avoided %v before the record is there", got, a.Avoid)
+	if got := x.commands(); !slices.Contains(got, "n1 Resync") || a.Wait.Avoid["n1"] != 0 {
+		t.Errorf("commands %v, avoided %v before the record is there", got, a.Wait.Avoid)
 	}
-	if x.answers(); a.Avoid["n1"] != 1 {
-		t.Errorf("avoided %v", a.Avoid)
+	if x.answers(); a.Wait.Avoid["n1"] != 1 {
+		t.Errorf("avoided %v", a.Wait.Avoid)
 	}
 }
 

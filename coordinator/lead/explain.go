@@ -109,7 +109,7 @@ func (l *Leader) factsOf(u *work.Unit) why.Facts {
 	f := why.Facts{
 		Object: "Allocation", Namespace: u.Record.Namespace, Name: u.Record.Name, Phase: u.Phase(), Priority: u.Record.Priority, Policy: u.Policy,
 		Request: u.Demand.Request, Members: u.Demand.Members, Total: u.Demand.Members, Now: l.post.Now(),
-		Alternative: u.Number, Attempts: u.Attempts, LastAttempt: u.LastAttempt, Elected: l.post.Elected(), Stage: u.Stage(),
+		Alternative: u.Number, Attempts: u.Wait.Attempts, LastAttempt: u.Wait.LastAttempt, Elected: l.post.Elected(), Stage: u.Stage(),
 	}
 	l.addBlock(&f, u)
 	if u.Job != nil {
@@ -132,7 +132,7 @@ func (l *Leader) factsOf(u *work.Unit) why.Facts {
 	case why.Nominated:
 		l.addVictims(&f, u.Attempt)
 	case why.Resting:
-		f.Refused = why.Refused{Times: u.Refusals, Node: u.Failed.Node, Fault: u.Failed.String(), Until: u.Rested}
+		f.Refused = why.Refused{Times: u.Wait.Refusals, Node: u.Wait.Failed.Node, Fault: u.Wait.Failed.String(), Until: u.Wait.Rested}
 	case why.Gathering:
 		l.addGroup(&f, u)
 	case why.Delayed:

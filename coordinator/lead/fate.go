@@ -26,7 +26,7 @@ type fates struct {
 
 // mark takes over a verdict.
 func (l *Leader) mark(u *work.Unit, f work.Fate) {
-	u.SetFate(f)
+	u.Wait.SetFate(f)
 	if f.Message == "" {
 		delete(l.fates.marked, u)
 		return
@@ -52,7 +52,7 @@ func (l *Leader) addFate(w *record.Waiting, f *work.Fate, before *record.Waiting
 // restoreFate takes over the verdict of an earlier leader, which has the same
 // code. The first verdict of this leader replaces it.
 func (l *Leader) restoreFate(u *work.Unit) {
-	w := u.Told.Waiting
+	w := u.Wait.Told.Waiting
 	if w == nil || w.Never == "" {
 		return
 	}

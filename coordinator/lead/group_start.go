@@ -153,7 +153,7 @@ func (l *Leader) tryGroup(g *work.Group, ready []*work.Unit) *sched.Evidence {
 		return full
 	}
 	for _, u := range units {
-		u.BeginTry(l.post.Now())
+		u.Wait.BeginTry(l.post.Now())
 	}
 	d := l.world().DecideGang(l.wantedOf(units))
 	l.wakeAt(d.Until)

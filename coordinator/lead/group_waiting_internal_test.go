@@ -17,7 +17,7 @@ func TestAMemberCountsItself(t *testing.T) {
 	} {
 		u := x.submit(fmt.Sprint("m", i), 1, `"scheduling":{"gangScheduling":{"groupId":"g","minMembers":3}},`)
 		got := ""
-		if w := u.Told.Waiting; w != nil {
+		if w := u.Wait.Told.Waiting; w != nil {
 			got = w.Message
 		}
 		if got != want {

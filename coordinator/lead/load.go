@@ -206,7 +206,7 @@ func (l *Leader) loadOrder(kvs []record.KV) error {
 			return err
 		}
 		u.RestoreOrder()
-		u.SetTold(work.Told{Waiting: order.Waiting, Revision: kv.ModRev})
+		u.Wait.SetTold(work.Told{Waiting: order.Waiting, Revision: kv.ModRev})
 		l.restoreFate(u)
 		l.offer(u)
 	}

@@ -144,7 +144,7 @@ func (l *Leader) noteFates() {
 func (l *Leader) unsatisfiable(u *work.Unit) *api.Status {
 	l.fates.slow = 0
 	l.judgeFate(u)
-	if u.Fate.Message == "" {
+	if u.Wait.Fate.Message == "" {
 		return nil
 	}
 	policy, whose := l.unsatisfiableIn(u.Record.Namespace)
@@ -153,8 +153,8 @@ func (l *Leader) unsatisfiable(u *work.Unit) *api.Status {
 	}
 	l.removeConsumer(u)
 	delete(l.fates.marked, u)
-	status := api.Errorf(422, "%s %s", u.Fate.Message, whose)
-	status.Details = append(status.Details, *u.Fate.Reason)
+	status := api.Errorf(422, "%s %s", u.Wait.Fate.Message, whose)
+	status.Details = append(status.Details, *u.Wait.Fate.Reason)
 	return status
 }
 

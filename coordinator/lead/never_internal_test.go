@@ -14,8 +14,8 @@ func TestAUnitThatHasGoneIsNotJudged(t *testing.T) {
 	u := &work.Unit{Path: "a/alloc/x/0"}
 	u.Life.Take(work.StepRemoved, false)
 	l.judgeFate(u) // would read the state of the nodes, and there is none
-	if u.Fate.Message != "" || len(l.fates.marked) != 0 {
-		t.Errorf("the unit is judged: %+v", u.Fate)
+	if u.Wait.Fate.Message != "" || len(l.fates.marked) != 0 {
+		t.Errorf("the unit is judged: %+v", u.Wait.Fate)
 	}
 }
 
@@ -34,8 +34,8 @@ func TestAFormThatCanRunCountsWhereAnEarlierIsUnknown(t *testing.T) {
 		x.mark(u, work.Fate{Message: "never", Reason: &resource.Reason{Code: "Never"}})
 		x.fates.offered, x.fates.onNodes, x.fates.slow = x.state.Offered(), map[string]whatif.Fate{u.Forms[1].Shape: {}}, slowFates
 		x.judgeFate(u)
-		if u.Fate.Message != "" || u.Number != 0 {
-			t.Errorf("with form %d the unit can never run: %q", u.Number, u.Fate.Message)
+		if u.Wait.Fate.Message != "" || u.Number != 0 {
+			t.Errorf("with form %d the unit can never run: %q", u.Number, u.Wait.Fate.Message)
 		}
 	})
 }

@@ -125,7 +125,7 @@ func (l *Leader) couldBeginNow(u *work.Unit) bool {
 		return l.wouldStart(of)
 	}
 	demand := of.Demand
-	demand.Avoid = u.Avoid
+	demand.Avoid = u.Wait.Avoid
 	l.occupied()
 	mark := l.state.Checkpoint()
 	plan, ok := place.Place(l.state, demand)

@@ -126,5 +126,5 @@ func (l *Leader) evidenceOf(u *work.Unit) *sched.Evidence {
 	if e := l.room.EvidenceOf(u.Path); e != nil {
 		return e
 	}
-	return u.Evidence
+	return u.Wait.Evidence
 }

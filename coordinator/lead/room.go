@@ -119,7 +119,7 @@ func (t trial) Wait(path string, e *sched.Evidence) {
 	if u == nil || !u.MayBeTried() {
 		return
 	}
-	if u.SetEvidence(e); u.Create == nil && !u.Told.Agrees(e) {
+	if u.Wait.SetEvidence(e); u.Create == nil && !u.Wait.Told.Agrees(e) {
 		l.noteWaiting(u)
 	}
 	if l.isRefusable(u) && e.OverQuota() {

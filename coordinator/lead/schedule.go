@@ -46,7 +46,7 @@ func (l *Leader) try(u *work.Unit) *sched.Evidence {
 	if full := l.fillsQueue(u, u.Demand.Members); full != nil {
 		return full
 	}
-	u.BeginTry(l.post.Now())
+	u.Wait.BeginTry(l.post.Now())
 	d := l.decide(u)
 	switch d.Action {
 	case sched.Start:
@@ -107,16 +107,16 @@ func (l *Leader) launch(a *work.Attempt, plan []place.Choice, take func(*node, *
 // is stored first: its client has waited long enough for that much.
 func (l *Leader) retry(u *work.Unit) {
 	if !u.IsSuspended() { // else the leader has given up the attempt
-		u.CountRefusal()
+		u.Wait.CountRefusal()
 	}
 	l.noteWaiting(u)
 	if u.Create != nil {
-		u.SetEvidence(nil)
+		u.Wait.SetEvidence(nil)
 		l.room.Hold(u.Key)
 		l.enqueue(u)
 		return
 	}
-	l.rest(u, min(firstBackoff<<min(max(0, u.Refusals-1), 10), lastBackoff))
+	l.rest(u, min(firstBackoff<<min(max(0, u.Wait.Refusals-1), 10), lastBackoff))
 }
 
 // rest has a stored unit wait for a time before it is tried again.

@@ -28,7 +28,7 @@ func TestTheBackoffOfARefusedUnit(t *testing.T) {
 			t.Fatalf("refusal %d: it is not tried", i+2)
 		}
 		x.settles(u, grant.No)
-		if got := u.Rested.Sub(x.clock); got != want {
+		if got := u.Wait.Rested.Sub(x.clock); got != want {
 			t.Errorf("refusal %d: it rests for %v, want %v", i+2, got, want)
 		}
 		if x.pass(want - 1); u.Attempt != nil {
@@ -98,12 +98,12 @@ func TestAPlanThatNoTxnCanCommit(t *testing.T) {
 func TestWhatFailedIsNotSearchedAgain(t *testing.T) {
 	x := newScene(t)
 	u := x.accepted("a", 9, "")
-	tries := u.Attempts
-	if x.pass(time.Second); u.Attempts != tries || x.room.Asleep(u.Path) == nil {
-		t.Errorf("tried %d times, then %d times though nothing has happened", tries, u.Attempts)
+	tries := u.Wait.Attempts
+	if x.pass(time.Second); u.Wait.Attempts != tries || x.room.Asleep(u.Path) == nil {
+		t.Errorf("tried %d times, then %d times though nothing has happened", tries, u.Wait.Attempts)
 	}
-	if x.do(x.wakeAll); u.Attempts != tries+1 || x.room.Asleep(u.Path) == nil {
-		t.Errorf("tried %d times, then %d times when all are woken", tries, u.Attempts)
+	if x.do(x.wakeAll); u.Wait.Attempts != tries+1 || x.room.Asleep(u.Path) == nil {
+		t.Errorf("tried %d times, then %d times when all are woken", tries, u.Wait.Attempts)
 	}
 }
 

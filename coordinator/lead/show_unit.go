@@ -21,7 +21,7 @@ func (l *Leader) showUnit(u *work.Unit) shown.Unit {
 		s.Ending, s.Ready = u.ShownEnding(), u.Attempt.Ready.AtMillis
 		s.Idle, s.IdleBelow = u.Attempt.Ready.IdleMillis, u.Attempt.Ready.IdleBelow
 	}
-	if s.Waiting = u.Told.Waiting; u.Stored == 0 { // nobody else shows it
+	if s.Waiting = u.Wait.Told.Waiting; u.Stored == 0 { // nobody else shows it
 		w := l.waitingNow(u)
 		s.Waiting = &w
 	}

@@ -35,7 +35,7 @@ func (l *Leader) stopSuspended(a *work.Attempt) {
 // tried again.
 func (l *Leader) takeWish(u *work.Unit) {
 	if u.IsSuspended() {
-		u.SetEvidence(nil)
+		u.Wait.SetEvidence(nil)
 	}
 	switch {
 	case u.Attempt != nil:

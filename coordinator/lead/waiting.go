@@ -36,12 +36,12 @@ func (l *Leader) waitingOf(u *work.Unit) record.Waiting {
 	switch e := l.evidenceOf(u); {
 	case u.Preempting():
 		return shown.Preempting(u.Attempt.Nomination())
-	case u.Life.Phase() == work.Resting && u.Refusals > 0:
+	case u.Life.Phase() == work.Resting && u.Wait.Refusals > 0:
 		reason := "an attempt came to nothing"
-		if u.Failed.Node != "" {
-			reason = "node " + string(u.Failed.Node) + ": " + u.Failed.String()
+		if u.Wait.Failed.Node != "" {
+			reason = "node " + string(u.Wait.Failed.Node) + ": " + u.Wait.Failed.String()
 		}
-		return shown.Refused(u.Refusals, Clip(reason), u.Rested)
+		return shown.Refused(u.Wait.Refusals, Clip(reason), u.Wait.Rested)
 	case e != nil && e.Short != nil:
 		return shown.OverQuota(l.quotas.Reasons(e.Short)[0].Detail)
 	case e != nil:
@@ -53,10 +53,10 @@ func (l *Leader) waitingOf(u *work.Unit) record.Waiting {
 // waitingNow is waitingOf with the verdict whether the unit can ever run.
 func (l *Leader) waitingNow(u *work.Unit) record.Waiting {
 	w := l.waitingOf(u)
-	if w.Code == "" && u.Fate.Message != "" {
+	if w.Code == "" && u.Wait.Fate.Message != "" {
 		w = shown.Untried()
 	}
-	l.addFate(&w, &u.Fate, u.Told.Waiting)
+	l.addFate(&w, &u.Wait.Fate, u.Wait.Told.Waiting)
 	return w
 }
 
@@ -67,6 +67,6 @@ func (l *Leader) orderOf(u *work.Unit) record.Order {
 		w.SinceMillis = l.post.Millis()
 		o.Waiting = &w
 	}
-	u.SetTold(work.Told{Waiting: o.Waiting, At: l.post.Now()})
+	u.Wait.SetTold(work.Told{Waiting: o.Waiting, At: l.post.Now()})
 	return o
 }

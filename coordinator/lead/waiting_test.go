@@ -105,7 +105,7 @@ func TestAReasonNeverOutlivesTheWait(t *testing.T) {
 	x.running("r1", 8, "")
 	x.running("r2", 8, "")
 	a := x.accepted("a", 8, "")
-	x.do(func() { a.SetTold(work.Told{Revision: a.Told.Revision}) }) // as after an election
+	x.do(func() { a.Wait.SetTold(work.Told{Revision: a.Wait.Told.Revision}) }) // as after an election
 	x.second()
 	if len(x.asked) != 1 {
 		t.Fatalf("%d writes, want one", len(x.asked))
@@ -132,16 +132,16 @@ func TestNoUnitStarvesForItsReason(t *testing.T) {
 	}
 	x.seconds(9) // for the verdicts
 	for _, u := range all {
-		u.SetTold(work.Told{Revision: u.Told.Revision}) // as units of an older version
+		u.Wait.SetTold(work.Told{Revision: u.Wait.Told.Revision}) // as units of an older version
 	}
 	loud := all[450:]
 	perSecond := waitingRate.Burst + int(time.Second/waitingRate.Every)
 	for range 12 {
 		for _, u := range loud {
-			if u.Told.Waiting != nil {
-				w := *u.Told.Waiting
+			if u.Wait.Told.Waiting != nil {
+				w := *u.Wait.Told.Waiting
 				w.Code = "Other" // what is stored is out of date at once
-				u.SetTold(work.Told{Waiting: &w, Revision: u.Told.Revision})
+				u.Wait.SetTold(work.Told{Waiting: &w, Revision: u.Wait.Told.Revision})
 			}
 			x.noteWaiting(u)
 		}
@@ -152,7 +152,7 @@ func TestNoUnitStarvesForItsReason(t *testing.T) {
 		x.answers()
 	}
 	for _, u := range all[:450] {
-		if u.Told.Waiting == nil {
+		if u.Wait.Told.Waiting == nil {
 			t.Fatalf("%s has no reason after 12 s", u.Path)
 		}
 	}

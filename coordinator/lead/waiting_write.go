@@ -50,15 +50,15 @@ func (l *Leader) writeWaiting() {
 
 // hasWaitingNews reports whether why a unit waits is to be written now.
 func (l *Leader) hasWaitingNews(u *work.Unit) bool {
-	if u == nil || u.Life.Gone() || !u.Waiting() || !u.Queued || u.Stored == 0 || u.Life.EndAsked() || u.Told.Writing || u.Life.Writing() != work.NoWrite || u.Adopting != "" {
+	if u == nil || u.Life.Gone() || !u.Waiting() || !u.Queued || u.Stored == 0 || u.Life.EndAsked() || u.Wait.Told.Writing || u.Life.Writing() != work.NoWrite || u.Adopting != "" {
 		return false
 	}
 	if u.Attempt != nil && !u.Preempting() { // it is about to be placed
 		return false
 	}
 	now, before := l.waitingNow(u), record.Waiting{}
-	if u.Told.Waiting != nil {
-		before = *u.Told.Waiting
+	if u.Wait.Told.Waiting != nil {
+		before = *u.Wait.Told.Waiting
 	}
 	now.SinceMillis = before.SinceMillis
 	switch {
@@ -69,7 +69,7 @@ func (l *Leader) hasWaitingNews(u *work.Unit) bool {
 	case now.Code != before.Code:
 		return true
 	}
-	return now != before && l.post.Now().Sub(u.Told.At) >= waitingEvery
+	return now != before && l.post.Now().Sub(u.Wait.Told.At) >= waitingEvery
 }
 
 // tellWaiting writes why a unit waits, and reports whether the rate lets it. The
@@ -81,20 +81,20 @@ func (l *Leader) tellWaiting(u *work.Unit) bool {
 	}
 	w := l.waitingNow(u)
 	if w.Code == "" { // the verdict alone has changed
-		w = *u.Told.Waiting
+		w = *u.Wait.Told.Waiting
 		w.Never, w.NeverCode, w.NeverSinceMillis = "", "", 0
 	}
-	if w.SinceMillis = l.post.Millis(); u.Told.Waiting != nil && u.Told.Waiting.Code == w.Code {
-		w.SinceMillis = u.Told.Waiting.SinceMillis
+	if w.SinceMillis = l.post.Millis(); u.Wait.Told.Waiting != nil && u.Wait.Told.Waiting.Code == w.Code {
+		w.SinceMillis = u.Wait.Told.Waiting.SinceMillis
 	}
-	u.BeginTold()
+	u.Wait.BeginTold()
 	key, at, stored := u.Record.Order().Key(), l.post.Now(), u.Stored
 	l.post.Settle(post.Decision{
 		Compares: []record.Compare{record.ModRevIs(u.Record.Path().Key(), stored)},
 		Ops:      []record.Op{record.Put(key, record.MustEncode(record.Order{UnitUID: u.Record.UID, Waiting: &w}))},
 		Done: func(o txn.Outcome, rev resource.Revision, _ error) {
-			if u.FinishTold(); o == txn.Landed && u.Stored == stored && u.Queued {
-				u.SetTold(work.Told{Waiting: &w, Revision: rev, At: at})
+			if u.Wait.FinishTold(nil); o == txn.Landed && u.Stored == stored && u.Queued {
+				u.Wait.FinishTold(&work.Told{Waiting: &w, Revision: rev, At: at})
 				l.notify(u)
 			}
 		},

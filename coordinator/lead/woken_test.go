@@ -155,9 +155,9 @@ func TestANodeThatIsLostWakesNobodyInVain(t *testing.T) {
 	x.running("c", 8, `"priority":9,`)
 	x.leaves("a")
 	w := x.accepted("w", 8, preempting)
-	tries := w.Attempts
-	if x.hear(grant.Disconnected{Node: "n2"}); w.Attempts != tries {
-		t.Errorf("tried %d times, then %d times", tries, w.Attempts)
+	tries := w.Wait.Attempts
+	if x.hear(grant.Disconnected{Node: "n2"}); w.Wait.Attempts != tries {
+		t.Errorf("tried %d times, then %d times", tries, w.Wait.Attempts)
 	}
 }
 
@@ -170,9 +170,9 @@ func TestAListThatSaysNothingNew(t *testing.T) {
 	x.settles(a, grant.Tombstone)
 	w := x.submitJob("w", 2, 8) // it fits on no two nodes
 	x.answers()
-	tries := w.Attempts
-	if x.hear(grant.Occupied{Node: empty}); w.Attempts != tries {
-		t.Errorf("tried %d times, then %d times", tries, w.Attempts)
+	tries := w.Wait.Attempts
+	if x.hear(grant.Occupied{Node: empty}); w.Wait.Attempts != tries {
+		t.Errorf("tried %d times, then %d times", tries, w.Wait.Attempts)
 	}
 	x.leaves("c")
 	effects := x.Apply(x.clock, AgentEvent{x.reply(c, grant.Tombstone)}, nil)

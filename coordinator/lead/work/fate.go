@@ -21,8 +21,8 @@ func (f *Fate) Code() string {
 
 // WarningsOf returns the warnings for the client of a new unit.
 func (u *Unit) WarningsOf() []string {
-	if u.Fate.Message == "" || !u.Waiting() {
+	if u.Wait.Fate.Message == "" || !u.Waiting() {
 		return nil
 	}
-	return []string{u.Fate.Message + " It waits until a node or a quota changes that."}
+	return []string{u.Wait.Fate.Message + " It waits until a node or a quota changes that."}
 }

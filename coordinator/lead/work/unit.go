@@ -12,7 +12,6 @@ import (
 	"github.com/musterd/muster/coordinator/lead/form"
 	"github.com/musterd/muster/coordinator/queue"
 	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/resource"
 )
 
@@ -68,23 +67,8 @@ type Unit struct {
 
 	// Hold is the reason why the unit is not tried, apart from the owner's wish.
 	Hold hold
-	// Told is the stored reason why the unit waits.
-	Told Told
-	// Fate is the reason why the unit can never run, as far as known.
-	Fate Fate
-	// Evidence is the reason of the wait as the unit's class last reported the reason; the
-	// class has newer evidence where the unit may be tried.
-	Evidence *sched.Evidence
-	// Refusals counts the refusals in a row, for the backoff between attempts; Rested is the
-	// end of the backoff.
-	Refusals int
-	Rested   time.Time
-	// Avoid counts, by node, the failed attempts since the last commit.
-	Avoid       map[resource.NodeID]int
-	Failed      Failure // the last failure since the last commit
-	Attempts    int
-	LastAttempt time.Time
-
+	// Wait is how the unit waits, and the tries so far.
+	Wait Wait
 	// counted is the unit's part in the use of the namespace, according to the census.
 	counted count.Use
 

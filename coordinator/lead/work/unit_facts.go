@@ -38,7 +38,7 @@ func (u *Unit) MovingOps(to record.Unit) []record.Op {
 	}
 	return []record.Op{
 		record.Delete(from),
-		record.Put(at, record.MustEncode(record.Order{UnitUID: u.Record.UID, Waiting: u.Told.Waiting})),
+		record.Put(at, record.MustEncode(record.Order{UnitUID: u.Record.UID, Waiting: u.Wait.Told.Waiting})),
 	}
 }
 
@@ -117,7 +117,7 @@ func (u *Unit) Version() resource.Revision {
 		newest = max(newest, u.Attempt.Ready.Revision)
 	}
 	if u.Queued {
-		newest = max(newest, u.Told.Revision)
+		newest = max(newest, u.Wait.Told.Revision)
 	}
 	if u.Job != nil {
 		newest = max(newest, u.Job.Stored)
@@ -262,7 +262,7 @@ func (u *Unit) Tolerations() []api.Toleration {
 func (u *Unit) Wanted() *sched.Unit {
 	key := u.Key
 	key.Path, key.Priority = u.Path, u.Record.Priority
-	return &sched.Unit{Key: key, Demand: u.DemandNow(), Avoid: u.Avoid, Right: u.Right(), Charge: u.Charge, Charges: u.Charges}
+	return &sched.Unit{Key: key, Demand: u.DemandNow(), Avoid: u.Wait.Avoid, Right: u.Right(), Charge: u.Charge, Charges: u.Charges}
 }
 
 // UnitWaiting reports whether a unit is still to be placed.

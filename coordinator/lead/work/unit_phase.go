@@ -3,7 +3,6 @@ package work
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"time"
 
 	"github.com/musterd/muster/api"
@@ -44,7 +43,8 @@ func (u *Unit) RestoreAttempt(a *Attempt) { u.Attempt = a }
 
 // EnterOrder takes over the first write of the unit at rev, with a place in the order.
 func (u *Unit) EnterOrder(rev resource.Revision) {
-	u.Stored, u.Queued, u.Create, u.Told.Revision = rev, true, nil, rev
+	u.Stored, u.Queued, u.Create = rev, true, nil
+	u.Wait.Told.Revision = rev
 	u.move(StepStored)
 }
 
@@ -60,14 +60,9 @@ func (u *Unit) DropAttempt() {
 	u.move(StepAborted)
 }
 
-// RestoreRefusals takes over the failed attempts of a waiting unit from a snapshot.
-func (u *Unit) RestoreRefusals(times int, avoid map[resource.NodeID]int) {
-	u.Refusals, u.Avoid = times, maps.Clone(avoid)
-}
-
 // BeginBackoff begins a backoff.
 func (u *Unit) BeginBackoff(until time.Time) {
-	u.Rested = until
+	u.Wait.Rested = until
 	u.move(StepRefused)
 }
 
@@ -102,7 +97,8 @@ func (u *Unit) Commit(tx resource.TxID, rev resource.Revision, at string) {
 	if u.Record.Started == "" {
 		u.Record.Started = at
 	}
-	u.Stored, u.Queued, u.Create, u.Refusals, u.Avoid, u.Failed = rev, false, nil, 0, nil, Failure{}
+	u.Stored, u.Queued, u.Create = rev, false, nil
+	u.Wait.Refusals, u.Wait.Avoid, u.Wait.Failed = 0, nil, Failure{}
 	u.move(StepCommitted)
 }
 
@@ -139,9 +135,9 @@ func (u *Unit) SetReleased(e *UnitEnd, rev resource.Revision) {
 		u.move(StepReleased)
 		return
 	}
-	u.Queued, u.Refusals, u.Evidence = true, 0, nil
+	u.Queued = true
 	u.Key.Priority = e.Record.Priority
-	u.Told = Told{Waiting: e.Waiting, Revision: rev}
+	u.Wait.again(e.Waiting, rev)
 	u.move(StepRequeued)
 }
 
@@ -194,7 +190,8 @@ func (u *Unit) SetDocument(raw []byte) { u.Record.Document = raw }
 
 // SetQueue takes over the unit's queue, stored at rev.
 func (u *Unit) SetQueue(name string, rev resource.Revision) {
-	u.Record.Queue, u.Stored, u.Told.Revision = name, max(u.Stored, rev), rev
+	u.Record.Queue, u.Stored = name, max(u.Stored, rev)
+	u.Wait.Told.Revision = rev
 	u.QueueNews.Note(u.Path)
 }
 

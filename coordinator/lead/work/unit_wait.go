@@ -1,53 +1,15 @@
 package work
 
 import (
-	"time"
-
 	"github.com/musterd/muster/api"
 	"github.com/musterd/muster/coordinator/count"
 	"github.com/musterd/muster/coordinator/lead/form"
 	"github.com/musterd/muster/coordinator/life"
 	"github.com/musterd/muster/coordinator/record"
-	"github.com/musterd/muster/coordinator/sched"
 	"github.com/musterd/muster/resource"
 )
 
 // This file changes the requests and charges of a unit, and the evidence why the unit waits.
-
-// BeginTry counts a try of the unit.
-func (u *Unit) BeginTry(now time.Time) {
-	u.Attempts++
-	u.LastAttempt = now
-}
-
-// SetEvidence notes why the unit waits.
-func (u *Unit) SetEvidence(e *sched.Evidence) { u.Evidence = e }
-
-// SetTold takes over the stored reason why the unit waits.
-func (u *Unit) SetTold(t Told) { u.Told = t }
-
-// SetFate takes over whether the unit can ever run.
-func (u *Unit) SetFate(f Fate) { u.Fate = f }
-
-// BeginTold notes a write of the reason under way.
-func (u *Unit) BeginTold() { u.Told.Writing = true }
-
-// FinishTold notes the end of the write of the reason.
-func (u *Unit) FinishTold() { u.Told.Writing = false }
-
-// CountRefusal counts a failed attempt.
-func (u *Unit) CountRefusal() { u.Refusals++ }
-
-// AvoidNode counts a failed attempt on a node.
-func (u *Unit) AvoidNode(id resource.NodeID) {
-	if u.Avoid == nil {
-		u.Avoid = map[resource.NodeID]int{}
-	}
-	u.Avoid[id]++
-}
-
-// NoteFailure notes how an attempt failed.
-func (u *Unit) NoteFailure(f Failure) { u.Failed = f }
 
 // SetCounted notes the unit's part in the use of the namespace.
 func (u *Unit) SetCounted(use count.Use) { u.counted = use }
