@@ -400,7 +400,7 @@ func TestWhichUnitGetsAGrantBack(t *testing.T) {
 		"another of the name":   {"alloc-other", false, nil},
 		"its end was asked for": {u.Record.UID, true, nil},
 	} {
-		if u.DropWish(); c.ends {
+		if u.DropEndRequest(); c.ends {
 			u.AskEnd(txn.ReleaseAsked{}, 0, nil)
 		}
 		if got := x.waitingUnit(&lost{Grant: grant.Grant{Name: u.Path, Unit: c.uid}}); got != c.want {

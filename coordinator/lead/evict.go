@@ -57,7 +57,7 @@ func (l *Leader) underNotice(a *work.Attempt, e txn.AckEvicting) {
 	a.ReceiveNotice(txn.EvictAsked{GraceSeconds: e.GraceSeconds, Reason: e.Reason})
 	u.ReceiveNotice(e.Reason, e.Revision)
 	l.post.Count(post.MetricEvictions, "")
-	l.writeWish(u)
+	l.writeEndRequest(u)
 	l.notify(u)
 	l.evictMates(a, e)
 	l.evictGang(a, txn.EvictAsked{GraceSeconds: e.GraceSeconds, Reason: "its gang was evicted: " + e.Reason})
@@ -150,8 +150,8 @@ func (l *Leader) onUnitReleased(a *work.Attempt) {
 	switch {
 	case e.Requeued:
 		l.post.Info("unit_requeued", "unit", u.Path)
-		if a.Outcome != nil { // the wish was to end this run
-			u.DropWish()
+		if a.Outcome != nil { // the request was to end this run
+			u.DropEndRequest()
 		}
 		if u.Life.EndAsked() { // asked for in the meantime
 			l.endQueued(u)
@@ -164,7 +164,7 @@ func (l *Leader) onUnitReleased(a *work.Attempt) {
 		l.endQueued(u)
 	default:
 		if a.Outcome != nil { // an allocation has ended with its time
-			u.DropWish()
+			u.DropEndRequest()
 		}
 		l.removeConsumer(u)
 		l.notify(u)

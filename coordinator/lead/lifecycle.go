@@ -112,7 +112,7 @@ func (l *Leader) endSince(u *work.Unit, asked txn.ReleaseAsked, instant int64) {
 	switch {
 	case u.Attempt != nil:
 		l.step(u.Attempt, *u.Life.Ending())
-		l.writeWish(u)
+		l.writeEndRequest(u)
 	case u.Phase().Ended() && u.Job != nil:
 		l.finish(u)
 	case u.Adopting != "": // ends once that is fenced; its agents are not waited for
@@ -122,22 +122,22 @@ func (l *Leader) endSince(u *work.Unit, asked txn.ReleaseAsked, instant int64) {
 	}
 }
 
-// writeWish makes durable that the owner of a preemption's victim has asked for
+// writeEndRequest makes durable that the owner of a preemption's victim has asked for
 // its end. The victim's record is its preemptor's until that is decided, which may
-// take the whole grace, so the wish is written with the unit. A job has its own.
-func (l *Leader) writeWish(u *work.Unit) {
+// take the whole grace, so the request is written with the unit. A job has its own.
+func (l *Leader) writeEndRequest(u *work.Unit) {
 	a := u.Attempt
-	if a == nil || u.Job != nil || !u.Life.EndAsked() || u.Life.EndDurable() || u.Life.Writing() == work.WriteWish || a.Machine.State() != txn.Evicting || a.Machine.By() == "" {
+	if a == nil || u.Job != nil || !u.Life.EndAsked() || u.Life.EndDurable() || u.Life.Writing() == work.WriteEndRequest || a.Machine.State() != txn.Evicting || a.Machine.By() == "" {
 		return
 	}
 	defer l.post.ActFor(u.Life.Asker())()
-	u.Life.Begin(work.WriteWish)
+	u.Life.Begin(work.WriteEndRequest)
 	key, unit := u.Record.Path().Key(), u.Record
 	unit.Ending = &record.Cancellation{Reason: u.Life.Ending().Reason, GraceSeconds: u.Life.Ending().GraceSeconds, GraceKept: u.Life.Ending().Kept, AskedMillis: u.Life.Asked(), Remove: true}
 	l.post.Settle(post.Change(key, u.Stored, unit, func(o txn.Outcome, rev resource.Revision, err error) {
-		u.Life.Finish(work.WriteWish)
+		u.Life.Finish(work.WriteEndRequest)
 		if o == txn.Landed {
-			u.KeepWish(unit.Ending, rev)
+			u.KeepEndRequest(unit.Ending, rev)
 		} else { // another Txn of the unit's was first, and ends it
 			l.post.Info("wish_not_written", "unit", u.Path, "outcome", o, "error", err)
 		}
@@ -185,7 +185,7 @@ func (l *Leader) endQueued(u *work.Unit) {
 		}
 		u.Life.Finish(work.WriteEnd)
 		if o != txn.Landed {
-			u.DropWish() // it waits as before; the client asks again
+			u.DropEndRequest() // it waits as before; the client asks again
 			l.awaitStart(u)
 			l.offer(u)
 			l.notify(u)

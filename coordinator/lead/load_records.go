@@ -85,7 +85,7 @@ func (v *view) restoreAttempt(id resource.TxID, u *work.Unit, rec record.Tx, rev
 	case rec.State == grant.RecordReleasing && rec.Evicted:
 		a.RestoreNotice(rec)
 	case rec.State == grant.RecordReleasing:
-		u.RestoreWish(txn.ReleaseAsked{GraceSeconds: rec.GraceSeconds, Reason: rec.Reason, Kept: rec.GraceKept}, rec.EndingMillis)
+		u.RestoreEndRequest(txn.ReleaseAsked{GraceSeconds: rec.GraceSeconds, Reason: rec.Reason, Kept: rec.GraceKept}, rec.EndingMillis)
 	}
 	a.SetRequeues(u.Record.Requeues)
 	a.SetStarted(rec.Committed, rec.CommittedMillis)
@@ -94,7 +94,7 @@ func (v *view) restoreAttempt(id resource.TxID, u *work.Unit, rec record.Tx, rev
 	v.restorePort(a, rec.Port)
 	a.RestoreOutcome(rec.Outcome)
 	if e := u.Record.Ending; e != nil && rec.State == grant.RecordEvicting {
-		u.RestoreWish(releaseOf(*e), e.AskedMillis)
+		u.RestoreEndRequest(releaseOf(*e), e.AskedMillis)
 		effects = append(effects, a.Machine.Step(*u.Life.Ending())...)
 	}
 	u.RestoreAttempt(a)

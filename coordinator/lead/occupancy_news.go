@@ -13,7 +13,7 @@ type occupancyNews struct {
 	nodes map[resource.NodeID]bool // with all transactions there
 }
 
-// noteUnit notes that the unit's attempt or its wish has changed.
+// noteUnit notes that the unit's attempt or the request to end the unit has changed.
 func (w *occupancyNews) noteUnit(u *work.Unit) { w.noteOccupant(u.Path) }
 
 // noteOccupant notes that the occupant of a unit may be another.

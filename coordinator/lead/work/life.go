@@ -14,13 +14,13 @@ import (
 type Write uint8
 
 const (
-	NoWrite       Write = iota
-	WriteCreation       // stores the unit, with its place in the order
-	WriteAdoption       // makes the unit and its lost record again
-	WriteWish           // stores the request to end the unit of a live attempt
-	WriteEnd            // ends a unit without a place
-	WriteFailure        // ends a unit without a place as Failed
-	WriteChange         // changes the document, or the queue
+	NoWrite         Write = iota
+	WriteCreation         // stores the unit, with its place in the order
+	WriteAdoption         // makes the unit and its lost record again
+	WriteEndRequest       // stores the request to end the unit of a live attempt
+	WriteEnd              // ends a unit without a place
+	WriteFailure          // ends a unit without a place as Failed
+	WriteChange           // changes the document, or the queue
 )
 
 // Life is the state of the life of a unit. The zero value is the life of a unit under creation.
@@ -103,7 +103,7 @@ func (l *Life) Asked() int64 { return l.asked }
 // Asker is the call of the request, nil where another leader was asked.
 func (l *Life) Asker() *post.Author { return l.asker }
 
-// Begin notes a Txn under way about the unit. A second Txn may begin only beside WriteWish:
+// Begin notes a Txn under way about the unit. A second Txn may begin only beside WriteEndRequest:
 // where the unit's attempt has ended, the answer to the request is of no interest.
 func (l *Life) Begin(w Write) {
 	if l.IsBeingWritten() {
@@ -123,7 +123,7 @@ func (l *Life) Finish(w Write) {
 func (l *Life) Writing() Write { return l.writing }
 
 // IsBeingWritten reports whether a Txn under way keeps the unit from all other steps.
-func (l *Life) IsBeingWritten() bool { return l.writing != NoWrite && l.writing != WriteWish }
+func (l *Life) IsBeingWritten() bool { return l.writing != NoWrite && l.writing != WriteEndRequest }
 
 // IsBeingAdopted reports whether the Txn for the lost record of the unit is under way. The unit
 // is charged already, and has no attempt yet.
@@ -148,7 +148,7 @@ func (l *Life) Check() error {
 		holds(l.phase == Creating, "a new unit to be creating")
 	case WriteAdoption:
 		holds(l.phase <= Resting, "a unit for adoption to wait")
-	case WriteWish, WriteEnd:
+	case WriteEndRequest, WriteEnd:
 		holds(l.EndAsked(), "a request to write")
 	}
 	if l.misstep != "" {

@@ -91,7 +91,7 @@ func TestWhatALifeMustNotBe(t *testing.T) {
 			func() work.Life { l := after(api.Pending, work.StepRefused); l.Begin(work.WriteAdoption); return l }, "",
 		},
 		"a request that nobody made is written": {
-			func() work.Life { l := after(api.Running); l.Begin(work.WriteWish); return l },
+			func() work.Life { l := after(api.Running); l.Begin(work.WriteEndRequest); return l },
 			"live, write 3, end asked false, gone false: want a request to write",
 		},
 		"an end that nobody asked for is written": {
@@ -102,7 +102,7 @@ func TestWhatALifeMustNotBe(t *testing.T) {
 			func() work.Life {
 				l := after(api.Running)
 				l.AskEnd(asked, 1, nil)
-				l.Begin(work.WriteWish)
+				l.Begin(work.WriteEndRequest)
 				return l
 			}, "",
 		},
@@ -124,7 +124,7 @@ func TestWhatALifeMustNotBe(t *testing.T) {
 			func() work.Life {
 				l := after(api.Pending)
 				l.AskEnd(asked, 1, nil)
-				l.Begin(work.WriteWish)
+				l.Begin(work.WriteEndRequest)
 				l.Begin(work.WriteEnd)
 				return l
 			}, "",
@@ -157,7 +157,7 @@ func TestALifeIsWhatWasAskedLast(t *testing.T) {
 		l, n := after(api.Running), naive{}
 		for range rapid.IntRange(1, 40).Draw(t, "inputs") {
 			asked, instant := txn.ReleaseAsked{GraceSeconds: rapid.Int64Range(0, 9).Draw(t, "grace")}, rapid.Int64Range(1, 9).Draw(t, "instant")
-			switch w := work.Write(rapid.IntRange(int(work.WriteWish), int(work.WriteChange)).Draw(t, "write")); rapid.IntRange(0, 5).Draw(t, "input") {
+			switch w := work.Write(rapid.IntRange(int(work.WriteEndRequest), int(work.WriteChange)).Draw(t, "write")); rapid.IntRange(0, 5).Draw(t, "input") {
 			case 0:
 				by := &post.Author{}
 				l.AskEnd(asked, instant, by)
@@ -198,7 +198,7 @@ func TestALifeIsWhatWasAskedLast(t *testing.T) {
 			if diff := cmp.Diff(want, got); diff != "" || l.Asker() != asker || l.Writing() != n.write {
 				t.Fatalf("the request (-want +got):\n%s\nwrite %d, want %d; the last asker %t", diff, l.Writing(), n.write, l.Asker() == asker)
 			}
-			if waits := n.write != work.NoWrite && n.write != work.WriteWish; l.IsBeingWritten() != waits || l.IsBeingAdopted() {
+			if waits := n.write != work.NoWrite && n.write != work.WriteEndRequest; l.IsBeingWritten() != waits || l.IsBeingAdopted() {
 				t.Fatalf("write %d: is being written %t, adopted %t", n.write, l.IsBeingWritten(), l.IsBeingAdopted())
 			}
 		}

@@ -32,9 +32,9 @@ func (u *Unit) Restore(rev resource.Revision) {
 // RestoreOrder takes over the order key from the store.
 func (u *Unit) RestoreOrder() { u.Queued = true }
 
-// RestoreWish takes over a stored request to end the unit. The instant is in milliseconds, 0
+// RestoreEndRequest takes over a stored request to end the unit. The instant is in milliseconds, 0
 // where unknown.
-func (u *Unit) RestoreWish(asked txn.ReleaseAsked, instant int64) {
+func (u *Unit) RestoreEndRequest(asked txn.ReleaseAsked, instant int64) {
 	u.Life.RestoreEnd(asked, instant)
 }
 
@@ -163,8 +163,8 @@ func (u *Unit) AskEnd(asked txn.ReleaseAsked, instant int64, asker *post.Author)
 	u.QueueNews.Note(u.Path)
 }
 
-// DropWish drops a request not taken by the store: the owner asks again.
-func (u *Unit) DropWish() {
+// DropEndRequest drops a request not taken by the store: the owner asks again.
+func (u *Unit) DropEndRequest() {
 	u.Life.EndAnswered(false)
 	u.Record.Hidden = false
 }
@@ -177,8 +177,8 @@ func (u *Unit) IsHidden() bool {
 	return u.Record.Hidden && u.Life.EndDurable() || u.Job != nil && u.Job.IsHidden()
 }
 
-// KeepWish takes over the request, stored with the unit at rev.
-func (u *Unit) KeepWish(stored *record.Cancellation, rev resource.Revision) {
+// KeepEndRequest takes over the request, stored with the unit at rev.
+func (u *Unit) KeepEndRequest(stored *record.Cancellation, rev resource.Revision) {
 	if rev > u.Stored {
 		u.Record.Ending, u.Stored = stored, rev
 	}
