@@ -253,16 +253,13 @@ func (r *Relations) KeepsApart(owner, unit *Subject) bool {
 
 // Key returns a text that is equal for units of one namespace that all rules of
 // theirs, and of others about them, treat alike. labelled: others have rules of
-// anti-affinity, for which the labels matter.
+// anti-affinity, for which the labels matter, and the group where it is a MixedGroup.
 func (s *Subject) Key(labelled bool) string {
-	switch {
-	case s == nil || s.Relations == nil && !labelled:
+	if s == nil || s.Relations == nil && !labelled {
 		return ""
-	case s.Relations == nil:
-		return "labels " + s.Labels.Text()
 	}
-	key := s.Relations.key + "labels " + s.Labels.Text()
-	if s.Relations.grouped {
+	key := s.Relations.Key() + "labels " + s.Labels.Text()
+	if strings.HasPrefix(s.Group, MixedGroup) || s.Relations != nil && s.Relations.grouped {
 		key += "group " + s.Group
 	}
 	return key

@@ -19,6 +19,9 @@ type Subject struct {
 	Relations *Relations
 }
 
+// MixedGroup begins the Group of units whose rules may differ within the group.
+const MixedGroup = "group/"
+
 // LabelsOf interns nothing: it makes the labels of a unit, for selections.
 func LabelsOf(labels map[string]string) *Labels {
 	if len(labels) == 0 {

@@ -165,6 +165,26 @@ func TestClassComesBackWithAnotherGroup(t *testing.T) {
 	}
 }
 
+// TestAGroupIsTriedThoughAnotherSleeps: units of two groups ask for the same, and rules of
+// others select a group. The unit of the second group has not been tried.
+func TestAGroupIsTriedThoughAnotherSleeps(t *testing.T) {
+	s := newScene()
+	offer := func(k queue.Key, group string) {
+		u := place.Unit{Members: 1, Request: resource.Request{GPUs: 8}, Subject: &constraint.Subject{Namespace: "ns", Group: group}}
+		s.room.Offer(k, sched.Traits{Demand: "8 GPUs", Relation: u.Subject.Key(true), Namespace: "ns", Priority: k.Priority}, &u)
+	}
+	first, second, small := key(3, 1), key(3, 2), key(0, 3)
+	offer(first, constraint.MixedGroup+"a")
+	s.fail(first, noPlace)
+	s.pass()
+	offer(second, constraint.MixedGroup+"b")
+	s.offer(small, 1)
+	s.place(small, "b")
+	if diff := cmp.Diff([]decisions.Rule{decisions.RuleUntried}, s.broken()); diff != "" {
+		t.Errorf("rules broken (-want +got):\n%s\n%s", diff, text(s.log))
+	}
+}
+
 // holds has others hold GPUs on every node, and enough of all else.
 func holds(gpu resource.Milli) sched.Held {
 	return func(*cluster.Node, int64) cluster.Amounts {

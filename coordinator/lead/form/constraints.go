@@ -65,7 +65,7 @@ func neighbourOf(rec record.Unit, spec api.AllocationSpec, job *api.Job) *constr
 	case job != nil:
 		s.Group, s.Labels = "job/"+rec.Name, constraint.LabelsOf(Labels(job))
 	case spec.Gang() != nil && spec.Gang().GroupID != "":
-		s.Group = "group/" + spec.Gang().GroupID
+		s.Group = constraint.MixedGroup + spec.Gang().GroupID
 	}
 	return s
 }
