@@ -35,12 +35,44 @@ func encoded(e grant.Event) *musterv1.AgentMessage {
 		return &musterv1.AgentMessage{Message: &musterv1.AgentMessage_Health{Health: &musterv1.HealthChange{
 			Devices: healthOf(e.Health), Cordoned: e.Cordoned, DiskFull: e.DiskFull, MemoryPressure: e.MemoryPressure, Quarantine: e.Quarantine,
 		}}}
+	case grant.Worked:
+		return &musterv1.AgentMessage{Message: &musterv1.AgentMessage_Work{Work: workOf(e)}}
 	}
 	return nil
 }
 
+func workOf(w grant.Worked) *musterv1.Work {
+	m := &musterv1.Work{Tx: string(w.Tx)}
+	for _, s := range w.States {
+		state := &musterv1.WorkState{
+			Member: int32(s.Member), Restart: int32(s.Restart), Phase: musterv1.WorkState_Phase(s.Phase), Code: int32(s.Code), Signal: int32(s.Signal),
+			Reason: s.Reason, Message: s.Message, Signaled: s.Signaled, EpilogFault: s.EpilogFault,
+		}
+		if u := s.Use; u != nil {
+			state.Use = &musterv1.WorkUse{CpuMillis: u.CPU.Milliseconds(), MemoryBytes: int64(u.Memory), PeakMemoryBytes: int64(u.PeakMemory)}
+			if u.OOMKills != grant.UnknownKills {
+				kills := int64(u.OOMKills)
+				state.Use.OomKills = &kills
+			}
+			for _, d := range u.Devices {
+				state.Use.Devices = append(state.Use.Devices, &musterv1.WorkDevice{
+					Uuid: d.UUID, BusyMillis: d.Busy.Milliseconds(), MeasuredMillis: d.Measured.Milliseconds(), MemoryBytes: int64(d.Memory), PeakMemoryBytes: int64(d.PeakMemory),
+				})
+			}
+		}
+		m.States = append(m.States, state)
+	}
+	return m
+}
+
 func occupancyOf(o grant.Occupancy) *musterv1.Occupancy {
 	m := &musterv1.Occupancy{Cordoned: o.Cordoned, DiskFull: o.DiskFull, MemoryPressure: o.MemoryPressure, Health: healthOf(o.Health)}
+	if len(o.KubeletPool.Add)+len(o.KubeletPool.Remove) > 0 {
+		m.KubeletPool = &musterv1.KubeletPool{Add: o.KubeletPool.Add, Remove: o.KubeletPool.Remove}
+	}
+	for _, w := range o.Work {
+		m.Work = append(m.Work, workOf(w))
+	}
 	for _, g := range o.Grants {
 		m.Grants = append(m.Grants, &musterv1.Grant{
 			Tx: string(g.Tx), Unit: string(g.Unit), Epoch: int64(g.Epoch), State: wire.ToState(g.State),
