@@ -182,10 +182,13 @@ func TestOutcomeUnknown(t *testing.T) {
 	insist(t, s, "1")
 	watched := s.Watch(t.Context(), "/registry/k", store.WatchOptions{From: 1})
 	follow(t, watched, "1")
-	err := cutOff(t, s, proxy)
-	for n := 0; errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, record.ErrUnknownOutcome) && n < 10; n++ {
+	err := cutOff(t, s, proxy, 0)
+	for n := range 10 {
+		if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, record.ErrUnknownOutcome) {
+			break
+		}
 		// Nothing was sent: the monitor had connected, so the past came first.
-		err = cutOff(t, s, proxy)
+		err = cutOff(t, s, proxy, time.Duration(n+1)*300*time.Millisecond)
 	}
 	if !errors.Is(err, record.ErrUnknownOutcome) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("answer cut off: %v", err)
@@ -194,10 +197,13 @@ func TestOutcomeUnknown(t *testing.T) {
 	follow(t, watched, "again")
 }
 
-// cutOff writes without getting an answer.
-func cutOff(t *testing.T, s *etcd.Store, p *proxy) error {
+// cutOff writes without getting an answer, once writes have been answered for a while.
+func cutOff(t *testing.T, s *etcd.Store, p *proxy, answered time.Duration) error {
 	t.Helper()
-	insist(t, s, "1") // also after any other client has connected
+	insist(t, s, "1")
+	for begun := time.Now(); time.Since(begun) < answered; { // until all other clients have connected
+		insist(t, s, "1")
+	}
 	p.mute(true)
 	defer p.mute(false)
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
