@@ -1,6 +1,7 @@
 package day_test
 
 import (
+	"fmt"
 	"path/filepath"
 	"testing"
 	"time"
@@ -83,7 +84,7 @@ func (c *cluster) contradictions(w *warehouse.Warehouse) (found []string) {
 		c.t.Fatal(err)
 	}
 	for _, f := range faults {
-		found = append(found, f.String())
+		found = append(found, fmt.Sprintf("%s %s: %s", f.Check, f.Key, f.Detail))
 	}
 	all, err := w.All(c.t.Context())
 	if err != nil {
