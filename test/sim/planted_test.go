@@ -22,7 +22,7 @@ var foundBy = map[sim.Bug]uint64{
 	sim.ReadBeforeRegistering:    158,
 	sim.FreedBeforeDurable:       3,
 	sim.FreedBeforeStopped:       3,
-	sim.UnknownIsAborted:         42,
+	sim.UnknownIsAborted:         158,
 	sim.EpochNotCompared:         5,
 	sim.SumBeforeElection:        8,
 	sim.TombstoneForgottenEarly:  18,
