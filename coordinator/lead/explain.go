@@ -166,7 +166,7 @@ func (l *Leader) lostOf(u *work.Unit) []why.Lost {
 // addGroup adds how many members of a group have arrived, and until when it has to start.
 func (l *Leader) addGroup(f *why.Facts, u *work.Unit) {
 	g := u.Group
-	f.Group = why.Group{ID: g.Id, Arrived: g.Arrived(), MinMembers: g.Rule.MinMembers, StartBy: post.InstantOf(u.Record.StartByMillis)}
+	f.Group = why.Group{ID: g.ID, Arrived: g.Arrived(), MinMembers: g.Rule.MinMembers, StartBy: post.InstantOf(u.Record.StartByMillis)}
 }
 
 // addBlock adds the rule of its queue that holds a unit back which waits.

@@ -58,7 +58,7 @@ func (l *Leader) checkGroup(u *work.Unit) *api.Status {
 	for _, o := range g.Units {
 		if key, theirs := u.SubgroupKey(), o.SubgroupKey(); u.SharesName(o) && key != theirs && !o.Phase().Ended() {
 			return api.Errorf(422, "spec.gangScheduling.subgroup.topologyKey: %s; allocation %s, a member of the same subgroup %s of group %s, has %s: all members of a subgroup have the same",
-				key, o.Record.Name, u.SubgroupName(), g.Id, theirs)
+				key, o.Record.Name, u.SubgroupName(), g.ID, theirs)
 		}
 	}
 	other := g.Units[0].Record
@@ -93,7 +93,7 @@ func differs(field, own, other string, g *work.Group) *api.Status {
 		path = "spec." + field
 	}
 	return api.Errorf(422, "%s: %s; allocation %s, a member of the same group %s, has %s: all members of a group have the same",
-		path, own, g.Units[0].Record.Name, g.Id, other)
+		path, own, g.Units[0].Record.Name, g.ID, other)
 }
 
 // offerGroup offers the units of a group that has not started, once enough of them
@@ -136,7 +136,7 @@ func (l *Leader) offerGroup(g *work.Group) {
 // units make another.
 func (l *Leader) traitsOfGroup(g *work.Group, units []*work.Unit) sched.Traits {
 	first := units[0].Record
-	t := sched.Traits{Gang: fmt.Sprintf("%s %d.%d %d", work.GroupKey(first.Namespace, g.Id), g.First.Epoch, g.First.Counter, g.Rounds), Namespace: first.Namespace, Queue: l.boundedQueue(units[0]), Priority: first.Priority, Right: sched.Lower}
+	t := sched.Traits{Gang: fmt.Sprintf("%s %d.%d %d", work.GroupKey(first.Namespace, g.ID), g.First.Epoch, g.First.Counter, g.Rounds), Namespace: first.Namespace, Queue: l.boundedQueue(units[0]), Priority: first.Priority, Right: sched.Lower}
 	t.Demand = t.Gang
 	for _, u := range units {
 		t.Right = min(t.Right, u.Right())

@@ -56,8 +56,8 @@ func (l *Leader) judgeIdleOf(a *work.Attempt) {
 	switch {
 	case use == idle.Used && a.Ready.IdleMillis != 0:
 		l.writeIdle(a, 0, 0)
-	case use != idle.Used && !a.IsIdleBy(r) && a.Gpus.Idle() >= r.For:
-		l.writeIdle(a, l.post.Millis()-a.Gpus.Idle().Milliseconds(), int32(r.Below))
+	case use != idle.Used && !a.IsIdleBy(r) && a.GPUs.Idle() >= r.For:
+		l.writeIdle(a, l.post.Millis()-a.GPUs.Idle().Milliseconds(), int32(r.Below))
 	case use != idle.Used:
 		l.actOnIdle(a.Unit.Job, r, then)
 	}

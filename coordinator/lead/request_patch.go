@@ -84,7 +84,7 @@ func (l *Leader) patchUnit(c *desk.Call, u *work.Unit, p api.WorkPatch) {
 	raw, doc, status := p.PatchedAllocation(u.Record.Document, u.Allocation, u.Record.Admitted.Fill)
 	moves := status == nil && doc.Spec.Queue != u.Allocation.Spec.Queue
 	if moves && u.Group != nil {
-		status = api.Errorf(409, "allocation %s is a member of group %s: all members of a group wait in one queue, %s; submit the group anew", u.Record.Name, u.Group.Id, u.Record.Queue).Because(api.FailedPrecondition)
+		status = api.Errorf(409, "allocation %s is a member of group %s: all members of a group wait in one queue, %s; submit the group anew", u.Record.Name, u.Group.ID, u.Record.Queue).Because(api.FailedPrecondition)
 	}
 	if status == nil && moves && !u.Waiting() {
 		status = isPlaced("allocation "+u.Record.Name, u)

@@ -27,7 +27,7 @@ func (l *Leader) waitingOf(u *work.Unit) record.Waiting {
 		return shown.ParallelismReached(u.Job.Doc.AtOnce())
 	case u.Gathers():
 		if n := u.Group.ArrivedWith(u); n < u.Group.Rule.MinMembers {
-			return shown.WaitingForGang(n, u.Group.Rule.MinMembers, u.Group.Id)
+			return shown.WaitingForGang(n, u.Group.Rule.MinMembers, u.Group.ID)
 		}
 	}
 	if b := l.blockOf(u); b != nil {

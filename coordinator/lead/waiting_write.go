@@ -93,8 +93,8 @@ func (l *Leader) tellWaiting(u *work.Unit) bool {
 		Compares: []record.Compare{record.ModRevIs(u.Record.Path().Key(), stored)},
 		Ops:      []record.Op{record.Put(key, record.MustEncode(record.Order{UnitUID: u.Record.UID, Waiting: &w}))},
 		Done: func(o txn.Outcome, rev resource.Revision, _ error) {
-			if u.Wait.FinishTold(nil); o == txn.Landed && u.Stored == stored && u.Queued {
-				u.Wait.FinishTold(&work.Told{Waiting: &w, Revision: rev, At: at})
+			landed := o == txn.Landed && u.Stored == stored && u.Queued
+			if u.Wait.FinishTold(landed, work.Told{Waiting: &w, Revision: rev, At: at}); landed {
 				l.notify(u)
 			}
 		},

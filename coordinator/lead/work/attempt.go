@@ -73,9 +73,9 @@ type Attempt struct {
 	// Held are the nodes whose agents hold their members. Ready is the key in the store with
 	// the instant since which all agents hold their members.
 	Held map[resource.NodeID]bool
-	// Gpus is the time for which the members' devices are idle; judgedIdle is the last look at
+	// GPUs is the time for which the members' devices are idle; judgedIdle is the last look at
 	// the use of these devices.
-	Gpus       idle.Clock
+	GPUs       idle.Clock
 	judgedIdle time.Time
 	Ready      vacancy.Key
 	// Seats are the nodes by tree in the attempt's record.Seats; nil without seats.

@@ -129,7 +129,7 @@ func (a *Attempt) SetReady(k vacancy.Key) { a.Ready = k }
 
 // TakeUse judges the use of the members' devices.
 func (a *Attempt) TakeUse(counters []idle.Counter, r idle.Rule) idle.Use {
-	return a.Gpus.Take(counters, r)
+	return a.GPUs.Take(counters, r)
 }
 
 // NoteJudgedIdle notes a look at the use of the members' devices.

@@ -45,7 +45,7 @@ func (r *Register) SearchCycle(first *Job, most int) (cycle string, tooMany bool
 }
 
 // beginSearch numbers a search for a cycle.
-func (d *dependents) beginSearch() uint64 {
+func (d *Dependents) beginSearch() uint64 {
 	d.searches++
 	return d.searches
 }
@@ -72,10 +72,10 @@ func (r *Register) wordCycle(first, last *Job) string {
 	return strings.Join(names, " waits for ")
 }
 
-// dependents is the relation between waiting jobs and awaited jobs. The zero value is empty.
+// Dependents is the relation between waiting jobs and awaited jobs. The zero value is empty.
 //
-// Invariant: of has the positions that dependencies of jobs of the view name, and no others.
-type dependents struct {
+// Invariant: of has the positions that dependencies of jobs of the register name, and no others.
+type Dependents struct {
 	of map[string]*awaited
 	// News are the jobs changed since the last Take.
 	News []*Job
@@ -85,7 +85,7 @@ type dependents struct {
 
 // awaited is a position named by dependencies.
 //
-// Invariant: by has each job of the view with such a dependency, once, in the order in which
+// Invariant: by has each job of the register with such a dependency, once, in the order in which
 // the jobs have come; job is the one at the position, nil where there is none.
 type awaited struct {
 	position string
@@ -157,7 +157,7 @@ func (r *Register) needsOf(j *Job) []*awaited {
 }
 
 // insert takes in a job with the positions of the job's dependencies.
-func (d *dependents) insert(j *Job, needs []*awaited) {
+func (d *Dependents) insert(j *Job, needs []*awaited) {
 	if a := d.of[j.Position()]; a != nil {
 		a.job = j
 	}
@@ -175,7 +175,7 @@ func (d *dependents) insert(j *Job, needs []*awaited) {
 }
 
 // remove takes a job out.
-func (d *dependents) remove(j *Job) {
+func (d *Dependents) remove(j *Job) {
 	for _, a := range j.needs {
 		a.by = slices.DeleteFunc(a.by, func(o *Job) bool { return o == j })
 		if len(a.by) == 0 {
@@ -189,7 +189,7 @@ func (d *dependents) remove(j *Job) {
 }
 
 // Jobs returns the jobs with a dependency on a position.
-func (d *dependents) Jobs(position string) []*Job {
+func (d *Dependents) Jobs(position string) []*Job {
 	if a := d.of[position]; a != nil {
 		return a.by
 	}
@@ -197,14 +197,14 @@ func (d *dependents) Jobs(position string) []*Job {
 }
 
 // Note notes a changed job, where the job has dependencies or dependents.
-func (d *dependents) Note(j *Job) {
+func (d *Dependents) Note(j *Job) {
 	if (len(j.Dependencies()) > 0 || d.of[j.Position()] != nil) && !slices.Contains(d.News, j) {
 		d.News = append(d.News, j)
 	}
 }
 
 // Take returns the changed jobs by their positions, and forgets the news.
-func (d *dependents) Take() []*Job {
+func (d *Dependents) Take() []*Job {
 	list := d.News
 	d.News = nil
 	slices.SortStableFunc(list, func(a, b *Job) int { return strings.Compare(a.Position(), b.Position()) })

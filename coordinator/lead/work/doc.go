@@ -4,8 +4,8 @@
 // alone.
 //
 //   - register: all the work, by name; dependents: jobs that wait for jobs; queue_news; census.
-//   - unit and unit_new (parts of the unit), unit_phase and life, phase (steps), unit_wait (why a
-//     unit waits, charges), wait, told, fate, unit_form, unit_facts and unit_shown (questions).
+//   - unit and unit_new (parts of the unit), unit_phase and life, phase (steps), unit_charge,
+//     wait, told and fate (why a unit waits), unit_form, unit_facts and unit_shown (questions).
 //   - attempt (a transaction for a unit), attempt_facts, attempt_work; company, loss, mend, end.
 //   - job, job_life, time_limit; group, joining.
 package work

@@ -19,7 +19,7 @@ import (
 //
 // Invariant: units ascend by path, and have the rule and the first arrival in common.
 type Group struct {
-	Id    string
+	ID    string
 	Rule  api.Group
 	First record.Sequence
 	Units []*Unit
@@ -46,7 +46,7 @@ func (r *Register) joinGroup(u *Unit) {
 				o.setGroup(nil)
 			}
 		}
-		g = &Group{Id: rule.ID, Rule: rule, First: u.Record.Gang.First}
+		g = &Group{ID: rule.ID, Rule: rule, First: u.Record.Gang.First}
 		r.Groups[key] = g
 	}
 	if g.First != u.Record.Gang.First {
@@ -65,7 +65,7 @@ func (r *Register) leaveGroup(u *Unit) {
 	}
 	g.Units = slices.DeleteFunc(g.Units, func(o *Unit) bool { return o == u })
 	u.setGroup(nil)
-	if key := GroupKey(u.Record.Namespace, g.Id); len(g.Units) == 0 && r.Groups[key] == g {
+	if key := GroupKey(u.Record.Namespace, g.ID); len(g.Units) == 0 && r.Groups[key] == g {
 		delete(r.Groups, key)
 	}
 }

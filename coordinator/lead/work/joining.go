@@ -127,18 +127,18 @@ func (u *Unit) missing() (n int) {
 	return n
 }
 
-// ranks are the ranks from First on, without End.
-type ranks struct{ First, End int }
+// Ranks are the ranks from First on, without End.
+type Ranks struct{ First, End int }
 
-func (r ranks) has(rank int) bool { return r.First <= rank && rank < r.End }
+func (r Ranks) has(rank int) bool { return r.First <= rank && rank < r.End }
 
 // Subgroup returns the ranks of the subgroup of a unit with a single member; no ranks without
 // subgroups, and for other units.
-func (u *Unit) Subgroup() ranks {
+func (u *Unit) Subgroup() Ranks {
 	if u.Job == nil || u.Demand.Topology == nil || u.Demand.Topology.Subgroup == 0 || u.Record.Members > 1 {
-		return ranks{}
+		return Ranks{}
 	}
 	size := u.Demand.Topology.Subgroup
 	first := u.Record.FirstMember / size * size
-	return ranks{first, max(u.Record.FirstMember+1, min(first+size, u.Job.Doc.Members()))}
+	return Ranks{first, max(u.Record.FirstMember+1, min(first+size, u.Job.Doc.Members()))}
 }

@@ -5,22 +5,22 @@ import (
 	"slices"
 )
 
-// queueNews names the units whose part in their queue may have changed. The zero value names no
+// QueueNews names the units whose part in their queue may have changed. The zero value names no
 // unit.
-type queueNews struct{ units map[string]bool }
+type QueueNews struct{ units map[string]bool }
 
 // Any reports whether there is news.
-func (n *queueNews) Any() bool { return len(n.units) > 0 }
+func (n *QueueNews) Any() bool { return len(n.units) > 0 }
 
 // Take returns the units, ascending by path, and forgets them.
-func (n *queueNews) Take() []string {
+func (n *QueueNews) Take() []string {
 	paths := slices.Sorted(maps.Keys(n.units))
 	clear(n.units)
 	return paths
 }
 
 // Note notes a possible change of the part of a unit in the unit's queue.
-func (n *queueNews) Note(path string) {
+func (n *QueueNews) Note(path string) {
 	if n == nil { // the unit is known to no leader yet
 		return
 	}

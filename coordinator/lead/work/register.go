@@ -11,12 +11,12 @@ type Register struct {
 	Units    map[string]*Unit           // by path
 	Jobs     map[string]*Job            // by namespace/name
 	Groups   map[string]*Group          // by namespace/groupId
-	Members  map[string]*member         // by namespace/name: all allocations clients see
+	Members  map[string]*Member         // by namespace/name: all allocations clients see
 	Attempts map[resource.TxID]*Attempt // under way or live
 	// Dependents are the jobs waiting for other jobs.
-	Dependents dependents
+	Dependents Dependents
 	// QueueNews names the units whose part in a queue may have changed.
-	QueueNews *queueNews
+	QueueNews *QueueNews
 	// policy is the preemptionPolicy of units without a policy.
 	policy string
 }
@@ -24,13 +24,13 @@ type Register struct {
 // NewRegister returns an empty register; policy is the preemptionPolicy by default.
 func NewRegister(policy string) Register {
 	return Register{
-		Units: map[string]*Unit{}, Jobs: map[string]*Job{}, Groups: map[string]*Group{}, Members: map[string]*member{}, Attempts: map[resource.TxID]*Attempt{},
-		QueueNews: &queueNews{}, policy: policy,
+		Units: map[string]*Unit{}, Jobs: map[string]*Job{}, Groups: map[string]*Group{}, Members: map[string]*Member{}, Attempts: map[resource.TxID]*Attempt{},
+		QueueNews: &QueueNews{}, policy: policy,
 	}
 }
 
-// member is a line in the list of allocations.
-type member struct {
+// Member is a line in the list of allocations.
+type Member struct {
 	Unit  *Unit
 	Index int
 }
@@ -92,7 +92,7 @@ func (r *Register) MapMembers(u *Unit) {
 	for i := range u.Record.Members {
 		name := u.Record.Namespace + "/" + u.MemberName(i)
 		if other := r.Members[name]; !u.Record.HasLost(i) && (other == nil || other.Unit.Gang() != u) {
-			r.Members[name] = &member{Unit: u, Index: i}
+			r.Members[name] = &Member{Unit: u, Index: i}
 		}
 	}
 }

@@ -29,7 +29,7 @@ func (u *Unit) explainOverdue() (record.EndKind, string) {
 	case u.Group == nil:
 		return record.WaitTimeout, fmt.Sprintf("it had no place within %s", u.Allocation.Group().MaxWait)
 	case u.Group.HasFormed():
-		return record.GangTimeout, fmt.Sprintf("its group %s runs, and had no place for it within %s", u.Group.Id, u.Group.Rule.MaxWait)
+		return record.GangTimeout, fmt.Sprintf("its group %s runs, and had no place for it within %s", u.Group.ID, u.Group.Rule.MaxWait)
 	}
 	arrived := 0
 	for _, o := range u.Group.Units {
@@ -38,9 +38,9 @@ func (u *Unit) explainOverdue() (record.EndKind, string) {
 		}
 	}
 	if arrived < u.Group.Rule.MinMembers {
-		return record.GangTimeout, fmt.Sprintf("%d of %d members of group %s had arrived within %s", arrived, u.Group.Rule.MinMembers, u.Group.Id, u.Group.Rule.MaxWait)
+		return record.GangTimeout, fmt.Sprintf("%d of %d members of group %s had arrived within %s", arrived, u.Group.Rule.MinMembers, u.Group.ID, u.Group.Rule.MaxWait)
 	}
-	return record.GangTimeout, fmt.Sprintf("the %d members of group %s had no place within %s", u.Group.Rule.MinMembers, u.Group.Id, u.Group.Rule.MaxWait)
+	return record.GangTimeout, fmt.Sprintf("the %d members of group %s had no place within %s", u.Group.Rule.MinMembers, u.Group.ID, u.Group.Rule.MaxWait)
 }
 
 // TimeLimit is a limit of the running time of a unit.

@@ -16,7 +16,7 @@ import (
 )
 
 // Unit is the smallest all-or-nothing set of members, as the leader knows the set. The phase
-// changes in unit_phase.go; the reasons of the wait and the charges, in unit_wait.go.
+// changes in unit_phase.go, the charges in unit_charge.go; wait.go has the memory of the wait.
 //
 // Invariant: see Check in unit_phase.go.
 type Unit struct {
@@ -37,7 +37,7 @@ type Unit struct {
 	// by the bindings of the generation Bound: the namespace first, then trees in ascending
 	// order.
 	Groups  api.QuotaDemand
-	Policy  string // preemptionPolicy, as written
+	Policy  string // preemptionPolicy: as written, or by default once the unit is in a register
 	Charges []record.Charge
 	Bound   uint64
 	// Enrolled: the trees know the unit by the path.
@@ -51,7 +51,7 @@ type Unit struct {
 
 	// QueueNews notes changes of the unit's part in the queue; nil before a leader knows the
 	// unit.
-	QueueNews *queueNews
+	QueueNews *QueueNews
 
 	// Life is the unit's phase in the leader, the request to end the unit and the Txn under
 	// way; the method Phase is the phase for clients.
@@ -66,7 +66,7 @@ type Unit struct {
 	Adopting resource.TxID
 
 	// Hold is the reason why the unit is not tried, apart from the owner's wish.
-	Hold hold
+	Hold Hold
 	// Wait is how the unit waits, and the tries so far.
 	Wait Wait
 	// counted is the unit's part in the use of the namespace, according to the census.
@@ -140,7 +140,7 @@ func (u *Unit) SetPriority(p int32) { u.Record.Priority, u.Key.Priority = p, p }
 
 // enter has the unit take part: n learns of the changes of the unit's part in the queue, and a
 // unit without a preemptionPolicy has the default policy.
-func (u *Unit) enter(n *queueNews, policy string) {
+func (u *Unit) enter(n *QueueNews, policy string) {
 	u.QueueNews, u.Policy = n, cmp.Or(u.Policy, policy)
 	n.Note(u.Path)
 }

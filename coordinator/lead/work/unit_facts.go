@@ -104,7 +104,7 @@ func (u *Unit) GangName() string {
 	case u.Group == nil:
 		return ""
 	}
-	return fmt.Sprintf("%s %d.%d", GroupKey(u.Record.Namespace, u.Group.Id), u.Group.First.Epoch, u.Group.First.Counter)
+	return fmt.Sprintf("%s %d.%d", GroupKey(u.Record.Namespace, u.Group.ID), u.Group.First.Epoch, u.Group.First.Counter)
 }
 
 // Version is the newest revision of the unit's keys, 0 while the unit is not stored.

@@ -201,11 +201,11 @@ func (u *Unit) KeepDocument(doc *api.Allocation, rev resource.Revision) {
 	u.Stored = max(u.Stored, rev)
 }
 
-// hold is the reason why a waiting unit is not tried, apart from the owner's wish.
-type hold uint8
+// Hold is the reason why a waiting unit is not tried, apart from the owner's wish.
+type Hold uint8
 
 const (
-	NoHold         hold = iota
+	NoHold         Hold = iota
 	HoldDelay           // until the instant of the unit's next try
 	HoldThrottled       // as many units of the job run as the job's parallelism allows
 	HoldDependency      // a dependency of the job has not come true

@@ -58,11 +58,10 @@ func (w *Wait) SetFate(f Fate) { w.Fate = f }
 // BeginTold notes a write of the reason under way.
 func (w *Wait) BeginTold() { w.Told.Writing = true }
 
-// FinishTold notes the end of the write of the reason, and takes over a written reason; nil
-// after a failure.
-func (w *Wait) FinishTold(written *Told) {
-	if w.Told.Writing = false; written != nil {
-		w.Told = *written
+// FinishTold notes the end of the write of a reason, and takes over the reason if it landed.
+func (w *Wait) FinishTold(landed bool, t Told) {
+	if w.Told.Writing = false; landed {
+		w.Told = t
 	}
 }
 

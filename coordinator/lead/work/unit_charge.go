@@ -9,7 +9,8 @@ import (
 	"github.com/musterd/muster/resource"
 )
 
-// This file changes the requests and charges of a unit, and the evidence why the unit waits.
+// This file changes the requests and the charges of a unit, and the place of the unit among
+// others.
 
 // SetCounted notes the unit's part in the use of the namespace.
 func (u *Unit) SetCounted(use count.Use) { u.counted = use }
@@ -61,7 +62,7 @@ func (u *Unit) UseForm(number int) {
 }
 
 // SetHold sets why a waiting unit is not tried.
-func (u *Unit) SetHold(h hold) {
+func (u *Unit) SetHold(h Hold) {
 	u.Hold = h
 	u.QueueNews.Note(u.Path)
 }
