@@ -285,3 +285,11 @@ func (l *Leader) keepJob(j *work.Job, written record.Job, rev resource.Revision)
 	j.Keep(written, rev)
 	l.census.Note(j.Units[0])
 }
+
+// Operations that a change takes for the job, for each moved unit and for each added
+// one.
+const (
+	opsOfJob   = 1
+	opsOfMoved = 3
+	opsOfAdded = 2
+)
